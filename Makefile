@@ -1,0 +1,66 @@
+# Headrace. `make` alone lists what there is.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+PYTEST := $(PY) -m pytest
+
+.PHONY: help
+help: ## This list
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  \033[1m%-18s\033[0m %s\n", $$1, $$2}'
+
+.PHONY: setup
+setup: ## Make .venv and the jar from pinned, hashed requirements (done by every other target)
+	@bash scripts/setup.sh
+
+.PHONY: demo
+demo: setup ## See a real stream job managed by Headrace on this machine (WATCH=1 keeps it running)
+	@$(PY) examples/demo/demo.py $(if $(WATCH),--watch)
+
+.PHONY: lint
+lint: setup ## ruff, types, import contracts, stale generated files
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	.venv/bin/basedpyright
+	.venv/bin/lint-imports
+	$(PY) scripts/generate.py --check
+
+.PHONY: test
+test: lint test-unit test-sim test-spark ## Everything that needs only Python and Java (under 10 minutes)
+
+.PHONY: test-unit
+test-unit: setup ## Pure rules, in seconds
+	$(PYTEST) tests/unit -m 'not full'
+
+.PHONY: test-sim
+test-sim: setup ## The lifecycle against a fake substrate: faults, crashes, hypothesis
+	$(PYTEST) tests/sim -m 'not full'
+
+.PHONY: test-spark
+test-spark: setup ## Real Spark on this machine: harness, checkpoints, headrace dev, demo
+	$(PYTEST) tests/spark -m 'not full'
+
+.PHONY: test-spark-full
+test-spark-full: setup ## The long rest of test-spark
+	$(PYTEST) tests/spark
+
+.PHONY: generate
+generate: setup ## Write crds/, docs/reference/ from the models in operator/headrace/api
+	$(PY) scripts/generate.py
+
+.PHONY: lock
+lock: ## Refresh requirements/*.txt (hashes, no index URLs)
+	@bash scripts/lock.sh
+
+.PHONY: wheel
+wheel: setup ## Build the distribution, jar inside, into dist/
+	$(PY) -m hatchling build -t wheel
+
+.PHONY: bench
+bench: setup ## Speed, as ratios in one run; one JSON line per figure, results in bench/results/
+	@for bench in bench/*.py; do $(PY) $$bench; done
+
+.PHONY: clean
+clean: ## Remove what the targets made in this checkout (caches outside it stay)
+	rm -rf .venv .headrace dist build bench/results .pytest_cache .ruff_cache .hypothesis .import_linter_cache jobs/headrace_jobs/jars
+	find . -name __pycache__ -prune -exec rm -rf {} +
