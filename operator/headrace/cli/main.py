@@ -1,0 +1,123 @@
+"""`headrace`: run, check and begin stream jobs on this machine."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from headrace import __version__
+
+EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="headrace")
+def main() -> None:
+    """Spark Structured Streaming as a managed service, on this machine as on a cluster."""
+
+
+@main.command()
+@click.argument("manifest", type=EXISTING_FILE)
+@click.option("--fresh", is_flag=True, help="Forget the job's state on this machine and begin anew.")
+@click.option(
+    "--once", is_flag=True, help="Work off what there is now, then stop; exit 1 on the first failure."
+)
+@click.option(
+    "--state-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Default: .headrace beside the manifest.",
+)
+@click.option(
+    "--file", "code_file", type=EXISTING_FILE, help="Run this file instead of spec.application.file."
+)
+@click.option("--ui", is_flag=True, help="Serve the Spark UI (starts a little slower).")
+@click.option("--json", "json_lines", is_flag=True, help="One JSON object per line instead of the picture.")
+def dev(
+    manifest: Path,
+    *,
+    fresh: bool,
+    once: bool,
+    state_dir: Path | None,
+    code_file: Path | None,
+    ui: bool,
+    json_lines: bool,
+) -> None:
+    """Run the job of MANIFEST on this machine.
+
+    Saving the manifest or the code applies the change, as `kubectl apply` does on a cluster. Ctrl-C drains:
+    the running batch is finished, the checkpoint stays, and the next start goes on from it.
+    """
+    from headrace.cli.manifest import load_streamjob  # noqa: PLC0415 - `headrace --help` stays fast
+    from headrace.cli.views import choose_view  # noqa: PLC0415
+    from headrace.local.conf import fields_without_effect  # noqa: PLC0415
+    from headrace.local.dev import DevOptions, DevSession, StateDirInUse  # noqa: PLC0415
+    from headrace_jobs.jvm import JavaMissing, find_java  # noqa: PLC0415
+
+    job = load_streamjob(manifest)
+    if isinstance(job, str):
+        _fail(job)
+    try:
+        find_java()
+    except JavaMissing as missing:
+        _fail(str(missing))
+    options = DevOptions(
+        manifest=manifest,
+        state_dir=state_dir or manifest.parent / ".headrace",
+        code_file=code_file,
+        fresh=fresh,
+        once=once,
+        ui=ui,
+    )
+    if (idle := fields_without_effect(job.spec)) and not json_lines:
+        click.echo(
+            f"Without effect on one machine: {', '.join(idle)}. Checkpoints are kept in {options.state_dir}."
+        )
+    try:
+        session = DevSession(
+            options, job, lambda: load_streamjob(manifest), choose_view(json_lines=json_lines)
+        )
+    except StateDirInUse as in_use:
+        _fail(str(in_use))
+    for which in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(which, lambda *_: session.stop())
+    sys.exit(session.run())
+
+
+@main.command()
+@click.option("-f", "--filename", "manifests", type=EXISTING_FILE, multiple=True, required=True)
+def validate(manifests: tuple[Path, ...]) -> None:
+    """Check manifests: every problem with its line and a fix. Exit 1 if there is any."""
+    from headrace.cli.manifest import check_file  # noqa: PLC0415
+
+    results = [check_file(path) for path in manifests]
+    for result in results:
+        click.echo(result.text)
+    sys.exit(0 if all(result.good for result in results) else 1)
+
+
+@main.command()
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--name", help="The job's name. Default: the directory's.")
+def init(directory: Path, *, name: str | None) -> None:
+    """Write a small working project into DIRECTORY: manifest, PySpark file, test, Dockerfile."""
+    from headrace.cli.init import ProjectRefused, write_project  # noqa: PLC0415
+
+    try:
+        written = write_project(directory, name or directory.resolve().name)
+    except ProjectRefused as refused:
+        _fail(str(refused))
+    for path in written:
+        click.echo(f"  wrote {path}")
+    click.echo("\nNext:")
+    click.echo(f"  cd {directory}")
+    click.echo("  headrace dev job.yaml     # run it here")
+    click.echo("  pytest                    # test it")
+
+
+def _fail(text: str) -> NoReturn:
+    click.echo(text, err=True)
+    sys.exit(2)

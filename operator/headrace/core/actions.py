@@ -1,0 +1,47 @@
+"""What a plan asks of the substrate. Each action may be carried out again without harm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.api import StreamJobSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinRun:
+    """Keep the spec and a copy of the code for run `run`, before anything of it starts."""
+
+    run: int
+    revision: str
+    spec: StreamJobSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedRun:
+    """Copy the state of a run whose writer has ended into the path of a new one."""
+
+    from_run: int
+    to_run: int
+    from_uid: str | None = None  # another lineage of the same name; None is this job's own
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartAttempt:
+    """Start the driver of one attempt. The status already names it, so a crash here starts it once."""
+
+    run: int
+    attempt: int
+    epoch: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrainAttempt:
+    """Let the running batch commit, begin no other, end the process."""
+
+    run: int
+    attempt: int
+    uid: str
+    why: str
+
+
+Action = PinRun | SeedRun | StartAttempt | DrainAttempt

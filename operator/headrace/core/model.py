@@ -1,0 +1,125 @@
+"""What the planner is told: the job as it is wanted, and the world as it was seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from headrace.api import StreamJobSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job that passed validation. Nothing re-checks it later."""
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    spec: StreamJobSpec
+    paused: bool = False
+    # The substrate is going away but the job is not (Ctrl-C in `headrace dev`): drain, keep everything.
+    detaching: bool = False
+
+
+@dataclass(frozen=True)
+class Code:
+    """The application's code as it would be pinned for a new run."""
+
+    digest: str
+
+
+@dataclass(frozen=True)
+class CodeProblem:
+    """Code that cannot run: known before anything is touched."""
+
+    message: str
+
+
+class AttemptPhase(StrEnum):
+    STARTING = "Starting"
+    RUNNING = "Running"
+    DRAINING = "Draining"
+    ENDED = "Ended"
+
+
+class Ending(StrEnum):
+    """Why a driver process ended; the harness's own words, plus what only an observer can say."""
+
+    COMPLETED = "Completed"
+    DRAINED = "Drained"
+    REFUSED = "Refused"
+    APPLICATION_ERROR = "ApplicationError"
+    QUERY_FAILED = "QueryFailed"
+    FENCED = "Fenced"
+    BATCH_STUCK = "BatchStuck"
+    STORE_UNAVAILABLE = "StoreUnavailable"
+    INTERNAL_ERROR = "InternalError"
+    # What only an observer can say: the driver had no last word.
+    KILLED = "Killed"
+    OUT_OF_MEMORY = "OutOfMemory"
+    EVICTED = "Evicted"
+    NODE_LOST = "NodeLost"
+    START_FAILED = "StartFailed"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a driver ended."""
+
+    ending: Ending
+    message: str = ""
+    error_class: str | None = None
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryReport:
+    name: str
+    active: bool
+    committed_batch: int | None = None
+    stuck: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedAttempt:
+    """A driver process, known by its uid. Only `ENDED` proves that it can write no more."""
+
+    run: int
+    number: int
+    uid: str
+    phase: AttemptPhase
+    ended: Ended | None = None
+    queries: tuple[QueryReport, ...] = ()
+
+    @property
+    def live(self) -> bool:
+        return self.phase is not AttemptPhase.ENDED
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinnedRun:
+    """What a run runs, kept beside it: a restart never picks up anything newer."""
+
+    revision: str
+    code: str  # digest
+    spec: StreamJobSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierLineage:
+    """State of the same namespace/name that another uid left in the store."""
+
+    uid: str
+    last_run: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    code: Code | CodeProblem
+    attempts: tuple[ObservedAttempt, ...] = ()
+    pinned: dict[int, PinnedRun] = field(default_factory=dict)
+    seeded_runs: frozenset[int] = frozenset()
+    seed_problem: str | None = None
+    earlier: EarlierLineage | None = None

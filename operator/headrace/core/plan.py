@@ -1,0 +1,285 @@
+"""(job, status, observed, now) -> what to do next, what the status says, and why.
+
+The questions are asked in order; the first that applies decides:
+
+    paused?            touch nothing
+    stray writer?      a driver that the status does not name may still write: drain it, start nothing
+    asked to stop?     suspend or detach: drain, keep the checkpoint
+    no run yet?        pin and start run 1
+    upgrade begun?     carry it on from the step in the status         (core/upgrade.py)
+    edited?            begin an upgrade, or refuse the edit with the reason and leave the job alone
+    otherwise          keep the attempt alive: start, watch, restart with backoff
+
+At most one irreversible action comes out of a pass, and the status that comes with it already names it:
+the caller writes that status first, then performs the action. A process that dies in between finds its
+intent in the status and performs it then; results are never written, they are observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from headrace.api import Change, StartFrom, StreamJobStatus
+from headrace.core import upgrade
+from headrace.core.actions import DrainAttempt, PinRun, SeedRun
+from headrace.core.changes import classify
+from headrace.core.conditions import Fact, with_facts
+from headrace.core.decision import Context, Decision, Plan, Sentence, progress_facts, stalled_facts
+from headrace.core.model import AttemptPhase, CodeProblem, Ended, Ending, Job, Observed, ObservedAttempt
+from headrace.core.restarts import hold_reason, record_ending, without_failures
+
+Question = Callable[[Context], Decision | None]
+
+
+def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -> Plan:
+    context = Context(job=job, status=status, observed=observed, now=now)
+    decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
+    after = decision.status.model_copy(
+        update={
+            "state": decision.state,
+            "observed_generation": job.generation,
+            "conditions": with_facts(status.conditions, decision.facts, now=now, generation=job.generation),
+        }
+    )
+    return Plan(status=after, actions=decision.actions, says=decision.says, recheck_at=decision.recheck_at)
+
+
+def paused(context: Context) -> Decision | None:
+    if not context.job.paused:
+        return None
+    return Decision(status=context.status, state="Paused", facts=())
+
+
+def stray_writer(context: Context) -> Decision | None:
+    """Never a second writer: whoever lives and is not the attempt of the status must end first."""
+    strays = [attempt for attempt in context.live if not context.is_current(attempt)]
+    if not strays:
+        return None
+    stray = strays[0]
+    why = f"attempt {stray.number} of run {stray.run} is still ending; nothing starts before it has"
+    return Decision(
+        status=context.status,
+        state="Waiting",
+        facts=progress_facts("WaitingForWriter", why),
+        actions=tuple(_drain(attempt, "another attempt owns the job") for attempt in strays),
+    )
+
+
+def asked_to_stop(context: Context) -> Decision | None:
+    suspend, detach = context.job.spec.suspend, context.job.detaching
+    if not (suspend or detach):
+        return None
+    word = "Suspended" if suspend else "Detached"
+    if context.live:
+        why = "the job is suspended" if suspend else "headrace dev is stopping"
+        return Decision(
+            status=context.status,
+            state="Draining",
+            facts=progress_facts("Draining", f"{why}: the running batch is finished first"),
+            actions=tuple(_drain(attempt, why) for attempt in context.live),
+        )
+    # Stopping as asked is the wanted state: not ready would page somebody.
+    facts = (
+        Fact(type="Ready", true=True, reason=word, message="stopped as asked; the checkpoint is kept"),
+        Fact(type="Reconciling", true=False, reason=word),
+        Fact(type="Stalled", true=False, reason=word),
+    )
+    return Decision(status=_with_ended_attempt(context), state=word, facts=facts)
+
+
+def first_run(context: Context) -> Decision | None:
+    if context.status.run is not None:
+        return None
+    if isinstance(context.observed.code, CodeProblem):
+        return _stalled(context, "CodeProblem", context.observed.code.message)
+    seed = first_seed(context)
+    if isinstance(seed, Decision):
+        return seed
+    revision = context.wanted_revision
+    if (pinned := context.observed.pinned.get(1)) is None or pinned.revision != revision:
+        return Decision(
+            status=context.status,
+            state="Starting",
+            facts=progress_facts("Starting", "keeping a copy of the code for run 1"),
+            actions=(PinRun(run=1, revision=revision, spec=context.job.spec),),
+        )
+    if seed is not None and 1 not in context.observed.seeded_runs:
+        return upgrade.copy_state(context, seed)
+    status = upgrade.begin_run(context, number=1, revision=revision, seeded_from=None)
+    return upgrade.start_intended(context, status, "the first run of the job")
+
+
+def first_seed(context: Context) -> SeedRun | Decision | None:
+    """What run 1 begins with. Never from nothing by accident where an earlier lineage lies in the store."""
+    start, earlier = context.job.spec.start_from, context.observed.earlier
+    match start:
+        case None if earlier is not None:
+            return _stalled(
+                context,
+                "EarlierLineage",
+                f"the store holds state of an earlier {context.job.name} ({earlier.uid}). Say spec.startFrom "
+                "{latest: true} to go on from it, or {none: true} to begin anew",
+            )
+        case None:
+            return None
+        case StartFrom(none=True):
+            return None
+        case StartFrom(latest=True):
+            if earlier is None:
+                return None
+            return SeedRun(from_uid=earlier.uid, from_run=earlier.last_run, to_run=1)
+        case _:
+            return _stalled(
+                context,
+                "StartFromUnsupported",
+                "spec.startFrom: this version can start from {latest: true} or {none: true}",
+            )
+
+
+def edited(context: Context) -> Decision | None:
+    """A revision other than the run's: judged here, before anything is touched."""
+    run = context.status.run
+    assert run is not None  # first_run answered before
+    code = context.observed.code
+    if isinstance(code, CodeProblem):
+        return _refused_edit(context, "CodeProblem", code.message)
+    pinned = context.observed.pinned.get(run.number)
+    if pinned is None:  # cannot be compared, so it is not what is wanted
+        return upgrade.begin(context, "what the run was pinned to is not there")
+    change = classify(pinned.spec, context.job.spec)
+    if pinned.code == code.digest and not change.needs_run:
+        return None
+    if change.change_class is Change.STATE and not context.job.spec.upgrade.state_compatible:
+        fields = ", ".join(changed.path for changed in change.of_class(Change.STATE))
+        return _refused_edit(
+            context,
+            "StateChange",
+            f"{fields}: the state may not fit after this change. Put it back, or say "
+            "spec.upgrade.stateCompatible: true if you know that it fits",
+        )
+    return upgrade.begin(context, change.sentence() if change.needs_run else "the code changed")
+
+
+def attempt(context: Context) -> Decision | None:
+    run = context.status.run
+    assert run is not None  # first_run answered before
+    current, seen = run.attempt, context.current
+    if current is None or current.state == "Ended":
+        return _next_attempt(context)
+    if seen is not None and seen.live:
+        return _running(context, seen)
+    if seen is not None:
+        return _ended(context, seen.ended or Ended(ending=Ending.UNKNOWN))
+    if current.state == "Intended":
+        return upgrade.start_intended(context, context.status, "starting as intended")
+    return _ended(context, Ended(ending=Ending.UNKNOWN, message="the driver is gone without a trace"))
+
+
+QUESTIONS: tuple[Question, ...] = (
+    paused,
+    stray_writer,
+    asked_to_stop,
+    first_run,
+    upgrade.under_way,
+    edited,
+    attempt,
+)
+
+
+def _running(context: Context, seen: ObservedAttempt) -> Decision:
+    status = context.with_attempt(state="Started", uid=seen.uid)
+    stuck = [query.name for query in seen.queries if query.stuck]
+    refusal = context.refusal()
+    if seen.phase is AttemptPhase.STARTING:
+        facts = progress_facts("Starting", "the driver is starting")
+        return Decision(status=status, state="Starting", facts=facts)
+    if seen.phase is AttemptPhase.DRAINING:
+        facts = progress_facts("Draining", "the driver is draining")
+        return Decision(status=status, state="Draining", facts=facts)
+    if stuck:
+        ready = Fact(
+            type="Ready",
+            true=False,
+            reason="BatchStuck",
+            message=f"no end of the batch in {', '.join(stuck)}",
+        )
+        return Decision(status=status, state="Stuck", facts=(ready, *_settled()))
+    ready = Fact(type="Ready", true=True, reason="Running", message="all queries are active")
+    return Decision(status=status, state="Running", facts=(ready, *(refusal or _settled())))
+
+
+def _ended(context: Context, ended: Ended) -> Decision:
+    """The driver is gone: say why, and decide whether and when another attempt follows."""
+    policy = context.job.spec.restart
+    record = record_ending(context.status, ended, policy, now=context.now)
+    status = context.with_attempt(state="Ended").model_copy(update=record)
+    following = _next_attempt(context.with_status(status))
+    return following.saying(Sentence(ended.ending, ended.message or f"the driver ended: {ended.ending}"))
+
+
+def _next_attempt(context: Context) -> Decision:
+    status = context.status
+    held = hold_reason(status)
+    if held == Ending.COMPLETED:
+        facts = (
+            Fact(type="Ready", true=True, reason="Completed", message="all queries finished by themselves"),
+            *_settled(),
+        )
+        return Decision(status=status, state="Completed", facts=facts)
+    last = status.last_termination
+    message = last.message if last is not None else ""
+    if held is not None:
+        return Decision(status=status, state="Failed", facts=stalled_facts(held, message))
+    due = status.restarts.next_at
+    if due is not None and due > context.now:
+        wait = round((due - context.now) / timedelta(seconds=1))
+        reason = last.reason if last is not None else "Backoff"
+        facts = progress_facts(
+            reason, f"{message} (next attempt in {wait} s, after {status.restarts.in_a_row} in a row)"
+        )
+        return Decision(status=status, state="Backoff", facts=facts, recheck_at=due)
+    run = status.run
+    assert run is not None  # first_run answered before
+    number = run.attempt.number + 1 if run.attempt is not None else 1
+    return upgrade.start_intended(
+        context, context.with_intended_attempt(number), f"attempt {number} of run {run.number}"
+    )
+
+
+def _with_ended_attempt(context: Context) -> StreamJobStatus:
+    """The driver ended because we asked: no failure, whatever noise it made, and no wait before the next."""
+    run = context.status.run
+    if run is None or run.attempt is None or run.attempt.state != "Started":
+        return context.status
+    return context.with_attempt(state="Ended").model_copy(update=without_failures(context.status))
+
+
+def _refused_edit(context: Context, reason: str, message: str) -> Decision:
+    """The edit is not taken; what runs goes on, under the spec it was pinned with."""
+    decided = attempt(context.refusing(reason, message))
+    assert decided is not None  # the last question always answers
+    already = any(
+        c.type == "Stalled" and c.reason == reason and c.message == message for c in context.conditions
+    )
+    return decided if already else decided.saying(Sentence(reason, message))
+
+
+def _stalled(context: Context, reason: str, message: str) -> Decision:
+    return Decision(
+        status=context.status,
+        state="Stalled",
+        facts=stalled_facts(reason, message),
+        says=(Sentence(reason, message),),
+    )
+
+
+def _settled() -> tuple[Fact, Fact]:
+    return (
+        Fact(type="Reconciling", true=False, reason="Settled"),
+        Fact(type="Stalled", true=False, reason="Settled"),
+    )
+
+
+def _drain(attempt: ObservedAttempt, why: str) -> DrainAttempt:
+    return DrainAttempt(run=attempt.run, attempt=attempt.number, uid=attempt.uid, why=why)

@@ -1,0 +1,124 @@
+"""The upgrade as a state machine over the status. For now it is the cold one:
+
+      edit that needs a new run
+                │  PinRun n+1
+                ▼
+           ┌─────────┐  driver ended   ┌─────────┐  state copied   ┌───────────────────────┐
+           │Draining │────────────────▶│ Seeding │────────────────▶│ run n+1, attempt 1    │
+           └─────────┘  (its pod uid)  └─────────┘                 │ intended, then started│
+                │                           │                      └───────────────────────┘
+                └── a newer edit re-pins run n+1 at any step before it starts ──┘
+
+Run n keeps its path untouched: whatever still writes for it can only damage its own. Run n+1 begins with
+a full copy, the pending `offsets/N+1` included, so rows that may already be in a sink are replayed within
+the same bounds and stay recognisable.
+"""
+
+from __future__ import annotations
+
+from headrace.api import Operation, Run, StreamJobStatus
+from headrace.core.actions import DrainAttempt, PinRun, SeedRun, StartAttempt
+from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled_facts
+from headrace.core.model import Code
+from headrace.core.restarts import without_failures
+
+
+def begin(context: Context, why: str) -> Decision:
+    run = context.status.run
+    assert run is not None  # there is something to upgrade
+    operation = Operation(
+        kind="Upgrade",
+        step="Draining",
+        from_run=run.number,
+        to_run=run.number + 1,
+        revision=context.wanted_revision,
+        reason=why,
+        started_at=context.now,
+    )
+    status = context.status.model_copy(update={"operation": operation})
+    decision = _carry_on(context.with_status(status), operation)
+    return decision.saying(Sentence("Upgrade", f"run {operation.to_run}: {why}"))
+
+
+def under_way(context: Context) -> Decision | None:
+    operation = context.status.operation
+    if operation is None:
+        return None
+    if isinstance(context.observed.code, Code) and context.wanted_revision != operation.revision:
+        # A newer edit: the same upgrade, to something else. Code that cannot run does not replace what can.
+        operation = operation.model_copy(update={"revision": context.wanted_revision})
+        context = context.with_status(context.status.model_copy(update={"operation": operation}))
+    return _carry_on(context, operation)
+
+
+def _carry_on(context: Context, operation: Operation) -> Decision:
+    pinned = context.observed.pinned.get(operation.to_run)
+    if pinned is None or pinned.revision != operation.revision:
+        pin = PinRun(run=operation.to_run, revision=operation.revision, spec=context.job.spec)
+        return _upgrading(context, f"keeping a copy of the code for run {operation.to_run}", pin)
+    if context.live:
+        attempt = context.live[0]
+        drain = DrainAttempt(run=attempt.run, attempt=attempt.number, uid=attempt.uid, why=operation.reason)
+        return _upgrading(context, f"run {operation.from_run} finishes its batch", drain)
+    if operation.to_run not in context.observed.seeded_runs:
+        return _seed(context, operation)
+    status = begin_run(
+        context, number=operation.to_run, revision=operation.revision, seeded_from=operation.from_run
+    )
+    return start_intended(context, status, operation.reason)
+
+
+def _seed(context: Context, operation: Operation) -> Decision:
+    operation = operation.model_copy(update={"step": "Seeding"})
+    context = context.with_status(context.status.model_copy(update={"operation": operation}))
+    return copy_state(context, SeedRun(from_run=operation.from_run, to_run=operation.to_run))
+
+
+def copy_state(context: Context, seed: SeedRun) -> Decision:
+    """Ask for the copy, again while it fails: a run never starts on half of a state."""
+    problem = context.observed.seed_problem
+    if problem is None:
+        return _upgrading(context, f"copying the state of run {seed.from_run}", seed)
+    message = f"the state of run {seed.from_run} could not be copied: {problem}"
+    return Decision(
+        status=context.status, state="Stalled", facts=stalled_facts("SeedFailed", message), actions=(seed,)
+    )
+
+
+def begin_run(context: Context, *, number: int, revision: str, seeded_from: int | None) -> StreamJobStatus:
+    """The status in which run `number` is the run, its first attempt intended."""
+    run = Run(
+        number=number,
+        revision=revision,
+        generation=context.job.generation,
+        started_at=context.now,
+        seeded_from=f"run-{seeded_from}" if seeded_from is not None else None,
+    )
+    begun = context.status.model_copy(
+        update={"run": run, "operation": None, **without_failures(context.status)}
+    )
+    return context.with_status(begun).with_intended_attempt(1)
+
+
+def start_intended(context: Context, status: StreamJobStatus, why: str) -> Decision:
+    run = status.run
+    assert run is not None and run.attempt is not None  # the caller intended it
+    start = StartAttempt(run=run.number, attempt=run.attempt.number, epoch=run.attempt.epoch)
+    again = context.status.run == run
+    says = () if again else (Sentence("Starting", f"run {run.number}, attempt {run.attempt.number}: {why}"),)
+    return Decision(
+        status=status,
+        state="Starting",
+        facts=progress_facts("Starting", f"run {run.number}, attempt {run.attempt.number}: {why}"),
+        actions=(start,),
+        says=says,
+    )
+
+
+def _upgrading(context: Context, message: str, action: PinRun | DrainAttempt | SeedRun) -> Decision:
+    return Decision(
+        status=context.status,
+        state="Upgrading",
+        facts=progress_facts("Upgrading", message),
+        actions=(action,),
+    )

@@ -1,0 +1,37 @@
+"""The driver's agent, spoken to over loopback."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class AgentClient:
+    port: int
+    token: str
+    uid: str
+    timeout_seconds: float = 5.0
+
+    def status(self) -> dict[str, Any] | None:
+        return self._call("GET", "/v1/status")
+
+    def drain(self) -> bool:
+        return self._call("POST", "/v1/drain") is not None
+
+    def _call(self, method: str, path: str) -> dict[str, Any] | None:
+        """The answer, or None where there is none: a driver that starts or ends does not answer, and may."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout_seconds)
+        try:
+            connection.request(
+                method, path, headers={"Authorization": f"Bearer {self.token}", "X-Headrace-Uid": self.uid}
+            )
+            answer = connection.getresponse()
+            body = answer.read()
+            return json.loads(body) if answer.status < 300 else None
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
+        finally:
+            connection.close()

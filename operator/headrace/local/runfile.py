@@ -1,0 +1,79 @@
+"""run.json of one attempt: everything the harness is told (headrace_jobs.harness.runfile reads it)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from headrace.api import StreamJobSpec
+from headrace.core.actions import StartAttempt
+from headrace.core.model import Job
+from headrace.local.conf import dev_spark_conf
+from headrace.local.layout import AttemptFiles
+from headrace_jobs.jvm import java_environment
+
+
+def run_file(
+    job: Job,
+    spec: StreamJobSpec,
+    action: StartAttempt,
+    *,
+    files: AttemptFiles,
+    store: Path,
+    code_dir: Path,
+    pinned: dict[str, Any],
+    once: bool,
+    ui: bool,
+) -> dict[str, Any]:
+    entry = pinned["entry"]
+    conf = dev_spark_conf(spec, cpus=os.cpu_count() or 1, memory_bytes=psutil.virtual_memory().total, ui=ui)
+    jars = [str((Path(pinned["root"]) / jar).resolve()) for jar in spec.application.jars]
+    if jars:
+        conf["spark.jars"] = ",".join(filter(None, [conf.get("spark.jars"), *jars]))
+    interval = spec.trigger.interval
+    return {
+        "job": {"namespace": job.namespace, "name": job.name, "uid": job.uid},
+        "run": action.run,
+        "attempt": action.attempt,
+        "epoch": action.epoch,
+        "uid": f"{job.uid}-r{action.run}-a{action.attempt}",
+        "store": store.as_uri(),
+        "application": {
+            "file": str(code_dir / entry) if entry is not None else None,
+            "module": spec.application.module,
+            "args": list(spec.application.args),
+            "pyFiles": [str(code_dir / name) for name in pinned["pyFiles"]],
+        },
+        "sparkConf": conf,
+        "trigger": {
+            "mode": "AvailableNow" if once else spec.trigger.mode,
+            "intervalSeconds": interval.seconds if interval is not None else None,
+        },
+        "agent": {"host": "127.0.0.1", "port": 0, "tokenFile": None},
+        "terminationMessagePath": str(files.termination.absolute()),
+        "processFile": str(files.process.absolute()),
+        "drainTimeoutSeconds": spec.drain_timeout.seconds,
+        "watchParent": True,
+        "watchdog": {
+            "batchTimeoutSeconds": spec.watchdog.batch_timeout.seconds,
+            "action": spec.watchdog.action,
+        },
+        "mode": "active",
+    }
+
+
+def attempt_environment(spec: StreamJobSpec, *, code_dir: Path, token: str) -> dict[str, str]:
+    env = java_environment()
+    for variable in spec.driver.env:
+        if variable.value is not None:
+            env[variable.name] = variable.value
+    search = [str(code_dir), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        **env,
+        "PYTHONPATH": os.pathsep.join(search),
+        "HEADRACE_AGENT_TOKEN": token,
+        "PYTHONUNBUFFERED": "1",
+    }

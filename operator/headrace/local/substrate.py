@@ -1,0 +1,270 @@
+"""Carries the planner's actions out with processes and directories of this machine."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headrace.api import StreamJobSpec, StreamJobStatus
+from headrace.core.actions import Action, DrainAttempt, PinRun, SeedRun, StartAttempt
+from headrace.core.model import (
+    AttemptPhase,
+    CodeProblem,
+    EarlierLineage,
+    Ended,
+    Ending,
+    Job,
+    Observed,
+    ObservedAttempt,
+    PinnedRun,
+    QueryReport,
+)
+from headrace.core.revision import revision_of
+from headrace.local import code
+from headrace.local.agent import AgentClient
+from headrace.local.layout import AttemptFiles, Layout, read_json, write_json
+from headrace.local.processes import DriverProcess, start_driver
+from headrace.local.runfile import attempt_environment, run_file
+from headrace_jobs.store import Seed, is_seeded, open_store, seed_run
+
+# After its own time limit a driver gets this much to go; then it is killed. Its pending batch is replayed.
+KILL_GRACE_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class LocalOptions:
+    manifest_dir: Path
+    code_file: Path | None = None
+    once: bool = False
+    ui: bool = False
+
+
+@dataclass
+class _Child:
+    """A driver that we started, and what we have asked of it."""
+
+    process: subprocess.Popen[bytes]
+    token: str
+    drain_asked_at: float | None = None
+
+
+@dataclass
+class LocalSubstrate:
+    layout: Layout
+    options: LocalOptions
+    # The last status of the live driver's agent, for the view.
+    report: dict[str, Any] | None = None
+    _children: dict[tuple[int, int], _Child] = field(default_factory=dict)
+    _ended: dict[tuple[int, int], ObservedAttempt] = field(default_factory=dict)
+    _seeding: Future[Seed] | None = None
+    _keeper: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "keeper"))
+
+    # ---- observe ------------------------------------------------------------------------------------
+
+    def observe(self, job: Job, status: StreamJobStatus) -> Observed:
+        del status  # every attempt of the state directory is looked at, whatever the status says
+        store = open_store(self._job_store(job).as_uri())
+        runs = self._run_numbers()
+        return Observed(
+            code=code.observe(job.spec.application, self.options.manifest_dir, self.options.code_file),
+            attempts=tuple(self._observe_attempt(*key) for key in self._attempt_keys(runs)),
+            pinned={number: pinned for number in runs if (pinned := self._pinned(number))},
+            seeded_runs=frozenset(number for number in runs if is_seeded(store, f"run-{number}")),
+            seed_problem=self._seed_problem(),
+            earlier=self._earlier_lineage(job),
+        )
+
+    def _observe_attempt(self, run: int, number: int) -> ObservedAttempt:
+        if (ended := self._ended.get((run, number))) is not None:
+            return ended
+        files = self.layout.attempt(run, number)
+        driver = DriverProcess.read(files.process)
+        child = self._children.get((run, number))
+        exit_code = child.process.poll() if child is not None else None
+        child_alive = child is not None and exit_code is None
+        if child_alive or (driver is not None and driver.alive()):
+            self._reap_headless_jvm(driver, child_alive)
+            return self._live_attempt(run, number, driver, child)
+        ended = ObservedAttempt(
+            run=run,
+            number=number,
+            uid=driver.uid if driver is not None else "",
+            phase=AttemptPhase.ENDED,
+            ended=_termination(files, exit_code),
+        )
+        self._ended[(run, number)] = ended
+        return ended
+
+    def _live_attempt(
+        self, run: int, number: int, driver: DriverProcess | None, child: _Child | None
+    ) -> ObservedAttempt:
+        report = None
+        if driver is not None and driver.agent_port is not None and child is not None:
+            report = AgentClient(driver.agent_port, child.token, driver.uid).status()
+        self.report = report or self.report
+        # A driver that is not our child has lost its parent: it is draining by itself.
+        default = AttemptPhase.STARTING if child is not None else AttemptPhase.DRAINING
+        phase = AttemptPhase(report["phase"]) if report is not None else default
+        return ObservedAttempt(
+            run=run,
+            number=number,
+            uid=driver.uid if driver is not None else "",
+            phase=phase if phase is not AttemptPhase.ENDED else AttemptPhase.DRAINING,
+            queries=tuple(_query_report(query) for query in (report or {}).get("queries", ())),
+        )
+
+    def _reap_headless_jvm(self, driver: DriverProcess | None, child_alive: bool) -> None:
+        """A JVM whose Python driver is dead has nobody to answer to. Spark ends it by itself; make sure."""
+        if driver is None or driver.jvm is None or child_alive or driver.driver.alive():
+            return
+        driver.jvm.kill()
+
+    def _attempt_keys(self, runs: list[int]) -> list[tuple[int, int]]:
+        keys: list[tuple[int, int]] = []
+        for run in runs:
+            homes = (self.layout.runs / f"run-{run}").glob("attempt-*")
+            keys += [(run, int(home.name.removeprefix("attempt-"))) for home in homes]
+        return sorted(keys)
+
+    def _run_numbers(self) -> list[int]:
+        return sorted(int(home.name.removeprefix("run-")) for home in self.layout.runs.glob("run-*"))
+
+    def _pinned(self, run: int) -> PinnedRun | None:
+        content = read_json(self.layout.pin(run))
+        if content is None:
+            return None
+        spec = StreamJobSpec.parse(content["spec"])
+        return PinnedRun(revision=content["revision"], code=content["code"], spec=spec)
+
+    def _seed_problem(self) -> str | None:
+        if self._seeding is None or not self._seeding.done():
+            return None
+        problem = self._seeding.exception()
+        return str(problem) if problem is not None else None
+
+    def _earlier_lineage(self, job: Job) -> EarlierLineage | None:
+        own = self._job_store(job)
+        others = [other for other in own.parent.glob("*") if other.name != own.name and other.is_dir()]
+        for other in others:
+            numbers = [int(run.name.removeprefix("run-")) for run in other.glob("run-*")]
+            if numbers:
+                return EarlierLineage(uid=other.name, last_run=max(numbers))
+        return None
+
+    # ---- perform ------------------------------------------------------------------------------------
+
+    def perform(self, job: Job, action: Action) -> None:
+        match action:
+            case PinRun():
+                self._pin(job, action)
+            case SeedRun():
+                self._seed(job, action)
+            case StartAttempt():
+                self._start(job, action)
+            case DrainAttempt():
+                self._drain(job, action)
+
+    def _pin(self, job: Job, action: PinRun) -> None:
+        sources = code.look(action.spec.application, self.options.manifest_dir, self.options.code_file)
+        if isinstance(sources, CodeProblem):
+            return  # saved again since it was looked at, here and below: the next look decides
+        copied = code.pin(sources, self.layout.code(job.namespace, job.name, job.uid, action.run))
+        if revision_of(action.spec, copied.digest) != action.revision:
+            return
+        entry = sources.place(sources.entry) if sources.entry is not None else None
+        pinned = {
+            "revision": action.revision,
+            "code": copied.digest,
+            "spec": action.spec.model_dump(mode="json", exclude_unset=True),
+            "root": str(sources.root),
+            "entry": entry,
+            "pyFiles": [sources.place(path) for path in sources.py_files],
+        }
+        write_json(self.layout.pin(action.run), pinned)
+
+    def _seed(self, job: Job, action: SeedRun) -> None:
+        if self._seeding is not None and not self._seeding.done():
+            return
+        lineages = open_store(self._job_store(job).parent.as_uri())
+        source = f"{action.from_uid or job.uid}/run-{action.from_run}"
+        self._seeding = self._keeper.submit(seed_run, lineages, source, f"{job.uid}/run-{action.to_run}")
+
+    def _start(self, job: Job, action: StartAttempt) -> None:
+        files = self.layout.attempt(action.run, action.attempt)
+        try:
+            files.home.mkdir(parents=True)
+        except FileExistsError:
+            return  # started before, by us or by one that was killed: it is observed, not started again
+        pinned = read_json(self.layout.pin(action.run))
+        assert pinned is not None  # the planner pins before it starts
+        spec = StreamJobSpec.parse(pinned["spec"])
+        code_dir = self.layout.code(job.namespace, job.name, job.uid, action.run)
+        content = run_file(
+            job, spec, action, files=files, store=self._job_store(job), code_dir=code_dir, pinned=pinned,
+            once=self.options.once, ui=self.options.ui,
+        )  # fmt: skip
+        write_json(files.run_file, content)
+        token = secrets.token_urlsafe(32)
+        env = attempt_environment(spec, code_dir=code_dir, token=token)
+        process = start_driver(files, cwd=self.options.manifest_dir, env=env)
+        self._children[(action.run, action.attempt)] = _Child(process, token)
+
+    def _drain(self, job: Job, action: DrainAttempt) -> None:
+        child = self._children.get((action.run, action.attempt))
+        if child is None:
+            return  # it lost its parent, so it drains by itself
+        now = time.monotonic()
+        if child.drain_asked_at is None:
+            child.drain_asked_at = now
+            driver = DriverProcess.read(self.layout.attempt(action.run, action.attempt).process)
+            port = driver.agent_port if driver is not None else None
+            asked = (
+                driver is not None and port is not None and AgentClient(port, child.token, driver.uid).drain()
+            )
+            if not asked:
+                child.process.send_signal(signal.SIGTERM)
+        elif now - child.drain_asked_at > job.spec.drain_timeout.seconds + KILL_GRACE_SECONDS:
+            os.killpg(child.process.pid, signal.SIGKILL)
+
+    def halt(self) -> None:
+        """Leave at once: what is running is killed. Nothing is lost; a pending batch is replayed."""
+        for child in self._children.values():
+            if child.process.poll() is None:
+                os.killpg(child.process.pid, signal.SIGKILL)
+                child.process.wait()
+
+    def _job_store(self, job: Job) -> Path:
+        return self.layout.job_store(job.namespace, job.name, job.uid).absolute()
+
+
+def _query_report(query: dict[str, Any]) -> QueryReport:
+    return QueryReport(
+        name=query["name"],
+        active=query["active"],
+        committed_batch=query.get("committedBatch"),
+        stuck=bool(query.get("stuck")),
+    )
+
+
+def _termination(files: AttemptFiles, exit_code: int | None) -> Ended:
+    content = read_json(files.termination)
+    if content is None:
+        how = f" (signal {-exit_code})" if exit_code is not None and exit_code < 0 else ""
+        return Ended(
+            ending=Ending.KILLED,
+            exit_code=exit_code,
+            message=f"the driver process was killed{how}; its last words are in {files.log}",
+        )
+    return Ended(
+        ending=Ending(content["reason"]),
+        message=content.get("message") or "",
+        error_class=content.get("errorClass"),
+        exit_code=content.get("exitCode"),
+    )

@@ -1,0 +1,187 @@
+"""Killed anywhere, the operator's successor comes to the same end; and there are never two writers."""
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from headrace.core.model import Code, CodeProblem, Ending
+from tests.sim.world import OperatorKilled, a_world
+
+
+def story(world):
+    """A first run, an upgrade, a crash and a suspend: every kind of step there is."""
+    world.settle()
+    yield
+    world.code = Code("code-2")
+    world.settle()
+    yield
+    world.driver_ends(Ending.QUERY_FAILED)
+    world.settle()
+    yield
+    world.edit(suspend=True)
+    world.settle()
+    yield
+
+
+def outcome(world):
+    run = world.status.run
+    return (world.status.state, run.number, world.status.run.revision, world.seeds, sorted(world.pinned))
+
+
+def test_killed_after_any_step_it_ends_the_same():
+    unharmed = a_world()
+    unharmed.steps_left = 10_000
+    for _ in story(unharmed):
+        pass
+    steps = 10_000 - unharmed.steps_left
+    assert steps > 12
+    for k in range(steps):
+        world = a_world()
+        world.steps_left = k
+        for _attempt in range(3):
+            try:
+                for _ in story(world):
+                    pass
+                break
+            except OperatorKilled:
+                world.steps_left = None
+                world.edit(suspend=False)  # the story is told again from where the world is
+        world.settle()
+        assert outcome(world)[0] == outcome(unharmed)[0], f"killed after step {k}"
+        assert [d for d in world.drivers if d.live] == []
+
+
+class AnyLife(RuleBasedStateMachine):
+    @initialize()
+    def begin(self):
+        self.world = a_world()
+        self.epochs_seen = 0
+        self.generation_seen = 0
+        self.edits = 1
+
+    @rule()
+    def operator_passes(self):
+        self.world.pass_once()
+
+    @rule(steps=st.integers(0, 2))
+    def operator_is_killed_in_a_pass(self, steps):
+        self.world.steps_left = steps
+        try:
+            self.world.pass_once()
+        except OperatorKilled:
+            pass
+        finally:
+            self.world.steps_left = None
+
+    @rule()
+    def code_is_saved(self):
+        self.edits += 1
+        self.world.code = Code(f"code-{self.edits}")
+
+    @rule()
+    def broken_code_is_saved(self):
+        self.world.code = CodeProblem("job.py:1: oops")
+
+    @rule(args=st.sampled_from([["a"], ["b"], []]))
+    def manifest_is_edited(self, args):
+        self.world.edit(application={"file": "job.py", "args": args})
+
+    @rule(count=st.integers(1, 5))
+    def executors_are_edited(self, count):
+        self.world.edit(executors={"count": count})
+
+    @rule(suspend=st.booleans())
+    def suspend_is_set(self, suspend):
+        self.world.edit(suspend=suspend)
+
+    @rule(detaching=st.booleans())
+    def dev_stops_or_starts(self, detaching):
+        self.world.detach(detaching)
+
+    @precondition(lambda self: self.world.driver is not None)
+    @rule()
+    def driver_comes_up(self):
+        self.world.driver_runs()
+
+    @precondition(lambda self: self.world.driver is not None)
+    @rule(ending=st.sampled_from(list(Ending)))
+    def driver_ends(self, ending):
+        self.world.driver_ends(ending, f"ended: {ending}")
+
+    @rule()
+    def drains_finish(self):
+        self.world.drains_finish()
+
+    @rule(problem=st.sampled_from([None, "disk full"]))
+    def store_fails_or_recovers(self, problem):
+        self.world.seed_problem = problem
+
+    @rule(seconds=st.sampled_from([1, 30, 600]))
+    def time_passes(self, seconds):
+        self.world.later(seconds)
+
+    @invariant()
+    def at_most_one_writer(self):
+        assert sum(d.live for d in self.world.drivers) <= 1
+
+    @invariant()
+    def every_attempt_has_an_epoch_of_its_own_and_they_grow(self):
+        epochs = [d.epoch for d in self.world.drivers]
+        assert epochs == sorted(set(epochs))
+
+    @invariant()
+    def a_later_run_began_from_its_predecessor(self):
+        for driver in self.world.drivers:
+            if driver.run > 1:
+                assert self.world.seeds[driver.run] == (driver.run - 1, None)
+
+    @invariant()
+    def conditions_are_well_formed(self):
+        for condition in self.world.status.conditions:
+            assert condition.status in ("True", "False", "Unknown")
+            assert condition.reason.isalpha()
+            assert condition.reason[0].isupper()
+        types = [c.type for c in self.world.status.conditions]
+        assert len(types) == len(set(types))
+
+    @invariant()
+    def observed_generation_never_goes_back(self):
+        assert self.world.status.observed_generation >= self.generation_seen
+        self.generation_seen = self.world.status.observed_generation
+
+    def teardown(self):
+        """Left in peace with good code, the job runs what was last wanted, and then nothing is written."""
+        world = self.world
+        world.seed_problem = None
+        world.code = Code("the-last-code")
+        world.detach(False)
+        world.edit(suspend=False)
+        world.settle()
+        assert world.status.state == "Running"
+        assert world.status.observed_generation == world.job.generation
+        assert world.pinned[world.status.run.number].revision == world.status.run.revision
+        writes = world.writes
+        for _ in range(5):
+            assert not world.pass_once()
+        assert world.writes == writes
+
+
+AnyLife.TestCase.settings = settings(
+    max_examples=120,
+    stateful_step_count=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+TestAnyLife = AnyLife.TestCase
+
+
+class LongLife(AnyLife):
+    pass
+
+
+LongLife.TestCase.settings = settings(
+    max_examples=1500, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestLongLife = pytest.mark.full(LongLife.TestCase)
