@@ -195,8 +195,8 @@ def _running(context: Context, seen: ObservedAttempt) -> Decision:
         facts = progress_facts("Starting", "the driver is starting")
         return Decision(status=status, state="Starting", facts=facts)
     if seen.phase is AttemptPhase.DRAINING:
-        facts = progress_facts("Draining", "the driver is draining")
-        return Decision(status=status, state="Draining", facts=facts)
+        facts = progress_facts("Ending", "the driver is ending")
+        return Decision(status=status, state="Ending", facts=facts)
     if stuck:
         ready = Fact(
             type="Ready",

@@ -22,6 +22,9 @@ from headrace.local.layout import AttemptFiles, Layout, read_json
 # The harness gives an orphan 20 s to drain; this is that and the exit.
 ORPHAN_SECONDS = 30.0
 
+# The harness reads start times from the kernel by itself, psutil in its own way: they differ by a clock tick.
+SAME_START_SECONDS = 2.0
+
 
 @dataclass(frozen=True)
 class ProcessIdentity:
@@ -32,7 +35,7 @@ class ProcessIdentity:
         try:
             process = psutil.Process(self.pid)
             return (
-                abs(process.create_time() - self.create_time) < 0.01
+                abs(process.create_time() - self.create_time) < SAME_START_SECONDS
                 and process.status() != psutil.STATUS_ZOMBIE
             )
         except psutil.NoSuchProcess:

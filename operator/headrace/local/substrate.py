@@ -16,6 +16,7 @@ from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core.actions import Action, DrainAttempt, PinRun, SeedRun, StartAttempt
 from headrace.core.model import (
     AttemptPhase,
+    Code,
     CodeProblem,
     EarlierLineage,
     Ended,
@@ -30,6 +31,7 @@ from headrace.core.revision import revision_of
 from headrace.local import code
 from headrace.local.agent import AgentClient
 from headrace.local.layout import AttemptFiles, Layout, read_json, write_json
+from headrace.local.preflight import missing
 from headrace.local.processes import DriverProcess, start_driver
 from headrace.local.runfile import attempt_environment, run_file
 from headrace_jobs.store import Seed, is_seeded, open_store, seed_run
@@ -73,13 +75,19 @@ class LocalSubstrate:
         store = open_store(self._job_store(job).as_uri())
         runs = self._run_numbers()
         return Observed(
-            code=code.observe(job.spec.application, self.options.manifest_dir, self.options.code_file),
+            code=self._observe_code(job.spec),
             attempts=tuple(self._observe_attempt(*key) for key in self._attempt_keys(runs)),
             pinned={number: pinned for number in runs if (pinned := self._pinned(number))},
             seeded_runs=frozenset(number for number in runs if is_seeded(store, f"run-{number}")),
             seed_problem=self._seed_problem(),
             earlier=self._earlier_lineage(job),
         )
+
+    def _observe_code(self, spec: StreamJobSpec) -> Code | CodeProblem:
+        base = self.options.manifest_dir
+        if absent := list(missing(spec, base=base, environ=os.environ)):
+            return CodeProblem("\n".join(absent))
+        return code.observe(spec.application, base, self.options.code_file)
 
     def _observe_attempt(self, run: int, number: int) -> ObservedAttempt:
         if (ended := self._ended.get((run, number))) is not None:
@@ -228,17 +236,23 @@ class LocalSubstrate:
             asked = (
                 driver is not None and port is not None and AgentClient(port, child.token, driver.uid).drain()
             )
-            if not asked:
+            if not asked:  # it has no agent yet; a signal says the same
                 child.process.send_signal(signal.SIGTERM)
         elif now - child.drain_asked_at > job.spec.drain_timeout.seconds + KILL_GRACE_SECONDS:
-            os.killpg(child.process.pid, signal.SIGKILL)
+            self._kill(action.run, action.attempt, child)
 
     def halt(self) -> None:
         """Leave at once: what is running is killed. Nothing is lost; a pending batch is replayed."""
-        for child in self._children.values():
+        for (run, attempt), child in self._children.items():
             if child.process.poll() is None:
-                os.killpg(child.process.pid, signal.SIGKILL)
-                child.process.wait()
+                self._kill(run, attempt, child)
+
+    def _kill(self, run: int, attempt: int, child: _Child) -> None:
+        driver = DriverProcess.read(self.layout.attempt(run, attempt).process)
+        child.process.kill()
+        child.process.wait()
+        if driver is not None:
+            driver.kill()
 
     def _job_store(self, job: Job) -> Path:
         return self.layout.job_store(job.namespace, job.name, job.uid).absolute()

@@ -32,7 +32,7 @@ class _Changes:
         now = time.monotonic()
         if now - self._last_progress < PROGRESS_EVERY_SECONDS:
             return []
-        moved = [q for q in snapshot.queries if q.get("batch") != self._batches.get(q["name"])]
+        moved = [q for q in snapshot.queries if q.get("batch") not in (None, self._batches.get(q["name"]))]
         if moved:
             self._last_progress = now
             self._batches.update({query["name"]: query.get("batch") for query in moved})
@@ -42,8 +42,10 @@ class _Changes:
 class PlainView:
     def __init__(self, out: IO[str]) -> None:
         self._out, self._changes = out, _Changes()
+        self._last_said = ""
 
     def say(self, sentence: Sentence) -> None:
+        self._last_said = sentence.reason
         self._line(sentence.reason, sentence.message)
 
     def problem(self, text: str, *, running: bool) -> None:
@@ -55,7 +57,8 @@ class PlainView:
         self._out.flush()
 
     def show(self, snapshot: Snapshot) -> None:
-        if (state := self._changes.state(snapshot)) is not None:
+        state = self._changes.state(snapshot)
+        if state is not None and state != self._last_said:
             ready = next((c for c in snapshot.status.conditions if c.type == "Ready"), None)
             self._line(state, ready.message if ready is not None else "")
         for query in self._changes.queries(snapshot):
