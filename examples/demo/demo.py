@@ -25,9 +25,9 @@ from rich.text import Text
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-from headrace.cli.manifest import load_streamjob  # noqa: E402
 from proof import committed_files, judge  # noqa: E402 - stands beside this file
 
+from headrace.cli.manifest import load_streamjob  # noqa: E402
 from headrace.cli.views.lines import PlainView  # noqa: E402
 from headrace.cli.views.live import LiveView  # noqa: E402
 from headrace.local.dev import DevOptions, DevSession  # noqa: E402

@@ -1,0 +1,55 @@
+"""The API of Headrace: StreamJob and StreamSavepoint, group headrace.dev, version v1alpha1.
+
+The models here are the one source of the CRDs, the reference page, the editor schema, the defaults, the plan
+of an edit, and the messages about a bad manifest.
+"""
+
+from headrace.api.application import Application
+from headrace.api.lifecycle import Restart, StartFrom
+from headrace.api.model import Change
+from headrace.api.names import API_VERSION, GROUP, PAUSE_ANNOTATION, VERSION
+from headrace.api.quantities import Duration, Memory
+from headrace.api.savepoint import StreamSavepoint, StreamSavepointSpec, StreamSavepointStatus
+from headrace.api.status import (
+    Attempt,
+    Condition,
+    ExecutorsStatus,
+    HistoryEntry,
+    LagStatus,
+    Operation,
+    Restarts,
+    Run,
+    StableRun,
+    StreamJobStatus,
+    Termination,
+)
+from headrace.api.streamjob import StreamJob, StreamJobSpec
+
+__all__ = [
+    "API_VERSION",
+    "GROUP",
+    "PAUSE_ANNOTATION",
+    "VERSION",
+    "Application",
+    "Attempt",
+    "Change",
+    "Condition",
+    "Duration",
+    "ExecutorsStatus",
+    "HistoryEntry",
+    "LagStatus",
+    "Memory",
+    "Operation",
+    "Restart",
+    "Restarts",
+    "Run",
+    "StableRun",
+    "StartFrom",
+    "StreamJob",
+    "StreamJobSpec",
+    "StreamJobStatus",
+    "StreamSavepoint",
+    "StreamSavepointSpec",
+    "StreamSavepointStatus",
+    "Termination",
+]

@@ -1,0 +1,225 @@
+"""The status of a StreamJob: the operator's write-ahead log, and what people and tools read.
+
+Numbers that move (lag, rows per second) are metrics, not status. Strings have no length limit here: a status
+that the API server refuses would leave the operator blind, so whoever writes one keeps it short.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, PlainSerializer, Strict, WithJsonSchema
+
+from headrace.api.model import Items, StatusModel, plain_field
+
+
+def _rfc3339(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+Timestamp = Annotated[
+    AwareDatetime,
+    Strict(False),
+    PlainSerializer(_rfc3339, when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+
+ConditionType = Literal[
+    "Ready", "Reconciling", "Stalled", "LagKnown", "ScalingLimited", "DataLossRisk", "RolledBack", "Verified"
+]
+
+# How an attempt ends: the exit codes of the harness, and what only the platform sees.
+EndReason = Literal[
+    "Completed",
+    "Drained",
+    "Refused",
+    "ApplicationError",
+    "QueryFailed",
+    "Fenced",
+    "BatchStuck",
+    "StoreUnavailable",
+    "InternalError",
+    "Killed",
+    "OutOfMemory",
+    "Evicted",
+    "NodeLost",
+    "StartFailed",
+    "Unknown",
+]
+
+
+class Condition(StatusModel):
+    """One aspect of the object, as Kubernetes' `metav1.Condition`."""
+
+    type: str = plain_field("What it is about.", max_length=316)
+    status: Literal["True", "False", "Unknown"] = plain_field("Whether it holds.")
+    observed_generation: int = plain_field("The generation of the spec it was judged by.", default=0, ge=0)
+    last_transition_time: Timestamp = plain_field("When `status` last changed.")
+    reason: str = plain_field(
+        "Why, as one CamelCase word for machines.",
+        max_length=1024,
+        pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+    )
+    message: str = plain_field("Why, as a sentence for people.", default="", max_length=32768)
+
+
+class ExecutorsStatus(StatusModel):
+    """The executors, as `kubectl scale` and a HorizontalPodAutoscaler see them."""
+
+    replicas: int = plain_field("How many there are.", default=0, ge=0)
+    ready: int = plain_field("How many of them have registered with the driver.", default=0, ge=0)
+    target: int | None = plain_field("How many there should be.", default=None, ge=0)
+    selector: str = plain_field("Label selector of their pods.", default="")
+    reason: str | None = plain_field("Why this target, in a sentence with numbers.", default=None)
+    decided_at: Timestamp | None = plain_field("When the target last changed.", default=None)
+
+
+class UserFrame(StatusModel):
+    """The place in the user's own code."""
+
+    file: str = plain_field("File.")
+    line: int = plain_field("Line.", ge=0)
+    code: str = plain_field("The line itself.", default="")
+
+
+class Termination(StatusModel):
+    """How an attempt ended."""
+
+    run: int = plain_field("Its run.", ge=0)
+    attempt: int = plain_field("Its number.", ge=0)
+    reason: EndReason = plain_field("Why it ended.")
+    message: str = plain_field("The same in a sentence.", default="")
+    error_class: str | None = plain_field("Spark's error class.", default=None)
+    exit_code: int | None = plain_field("Exit code of the driver.", default=None)
+    user_frame: UserFrame | None = plain_field("Where in the user's code.", default=None)
+    at: Timestamp | None = plain_field("When.", default=None)
+    log_file: str | None = plain_field("Where the driver's log is kept.", default=None)
+
+
+class Attempt(StatusModel):
+    """A driver: attempt k of a run."""
+
+    number: int = plain_field("Counts from 1 within the run.", ge=1)
+    epoch: int = plain_field("The job's epoch that it writes with.", ge=1)
+    state: Literal["Intended", "Started", "Ended"] = plain_field(
+        """`Intended` is written before its driver is started: a new operator then starts it, or finds it
+        started."""
+    )
+    uid: str | None = plain_field(
+        "Identity of its driver, once there is one; calls to its agent carry it.", default=None
+    )
+    started_at: Timestamp | None = plain_field("When it was started.", default=None)
+
+
+class Run(StatusModel):
+    """One revision of the spec over one checkpoint path."""
+
+    number: int = plain_field("Counts from 1; `run-<number>` in the store.", ge=1)
+    revision: str = plain_field("Digest of the fields of the spec that make a run.")
+    generation: int = plain_field("The generation of the spec it was made from.", default=0, ge=0)
+    image: str | None = plain_field("The image, by digest where it is known.", default=None)
+    path: str | None = plain_field("Its path in the store.", default=None)
+    seeded_from: str | None = plain_field(
+        "Where its state comes from: a run, a savepoint, or none.", default=None
+    )
+    attempt: Attempt | None = plain_field("Its newest attempt.", default=None)
+    started_at: Timestamp | None = plain_field("When it began.", default=None)
+
+
+class Operation(StatusModel):
+    """A change under way that takes several steps."""
+
+    kind: Literal["Upgrade", "Rollback", "Suspend", "Resume", "Restore", "Delete"] = plain_field(
+        "What it is."
+    )
+    step: str = plain_field("Where it stands.")
+    from_run: int = plain_field("The run that is replaced.", ge=1)
+    to_run: int = plain_field("The run that replaces it.", ge=1)
+    revision: str = plain_field("What the run that replaces it is to run.", default="")
+    reason: str = plain_field("Why.", default="")
+    started_at: Timestamp | None = plain_field("When it began.", default=None)
+    step_at: Timestamp | None = plain_field("When its step began.", default=None)
+
+
+class StableRun(StatusModel):
+    """The last run that passed its verification: where a rollback goes."""
+
+    run: int = plain_field("Its number.", ge=1)
+    revision: str = plain_field("Digest of its spec.")
+    at: Timestamp | None = plain_field("When it passed.", default=None)
+
+
+class HistoryEntry(StatusModel):
+    """One run of the past."""
+
+    run: int = plain_field("Its number.", ge=1)
+    revision: str = plain_field("Digest of its spec.")
+    outcome: Literal["Replaced", "RolledBack", "Superseded", "Refused", "Completed"] = plain_field(
+        "How it ended."
+    )
+    message: str = plain_field("The same in a sentence.", default="")
+    changes: Items[str] = plain_field("Fields that differed from the run before.", default=(), max_length=32)
+    started_at: Timestamp | None = plain_field("When it began.", default=None)
+    ended_at: Timestamp | None = plain_field("When it ended.", default=None)
+
+
+class Restarts(StatusModel):
+    """Attempts that failed."""
+
+    total: int = plain_field("Since the job exists.", default=0, ge=0)
+    in_a_row: int = plain_field("Since an attempt was last stable.", default=0, ge=0)
+    next_at: Timestamp | None = plain_field("When the next attempt is due.", default=None)
+
+
+class LagStatus(StatusModel):
+    """How far behind its sources the job is, as a band: the numbers are metrics."""
+
+    band: Literal["Ok", "Behind", "AtRisk", "Unknown"] = plain_field(
+        "Within the objective, behind it, or about to lose data.", default="Unknown"
+    )
+    message: str = plain_field("The same in a sentence.", default="")
+
+
+class QueryLineage(StatusModel):
+    """The scope in which a query's batch numbers mean something."""
+
+    query: str = plain_field("Name of the query.")
+    id: str = plain_field("Id in its checkpoint's metadata; sinks de-duplicate by it.")
+
+
+class StreamJobStatus(StatusModel):
+    """What Headrace knows and does about a StreamJob."""
+
+    observed_generation: int = plain_field(
+        "The generation of the spec that was last acted on.", default=0, ge=0
+    )
+    state: str = plain_field(
+        "In one word or two what the job does now. For people: tools read the conditions.", default=""
+    )
+    conditions: Items[Condition] = plain_field(
+        "Ready, Reconciling, Stalled, LagKnown, ScalingLimited, DataLossRisk, RolledBack.",
+        default=(),
+        max_length=16,
+        list_key="type",
+    )
+    epoch: int = plain_field(
+        "Counts every attempt that may write; sinks refuse an older one.", default=0, ge=0
+    )
+    run: Run | None = plain_field("The run that writes, or is about to.", default=None)
+    operation: Operation | None = plain_field("The change under way.", default=None)
+    executors: ExecutorsStatus = plain_field("The executors.", default=ExecutorsStatus())
+    lag: LagStatus | None = plain_field("How far behind.", default=None)
+    lineage: Items[QueryLineage] = plain_field(
+        "Lineage of each query.", default=(), max_length=64, list_key="query"
+    )
+    restarts: Restarts = plain_field("Attempts that failed.", default=Restarts())
+    last_termination: Termination | None = plain_field("How the last attempt ended.", default=None)
+    last_stable: StableRun | None = plain_field("The last run that passed its verification.", default=None)
+    last_savepoint: str | None = plain_field("Name of the newest good StreamSavepoint.", default=None)
+    completed_at: Timestamp | None = plain_field("When a finite job last ended by itself.", default=None)
+    next_start_at: Timestamp | None = plain_field("When a scheduled job is due.", default=None)
+    history: Items[HistoryEntry] = plain_field("Runs of the past, newest first.", default=(), max_length=10)
+
+    def condition(self, kind: ConditionType) -> Condition | None:
+        return next((each for each in self.conditions if each.type == kind), None)
