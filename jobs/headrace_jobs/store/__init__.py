@@ -1,0 +1,34 @@
+"""Checkpoint stores: a directory or S3, behind one small interface."""
+
+from headrace_jobs.store.errors import StoreError
+from headrace_jobs.store.interface import Copy, Entry, Store
+from headrace_jobs.store.opening import open_store
+from headrace_jobs.store.runs import (
+    LastBatches,
+    claim_attempt,
+    last_batches,
+    newest_claim,
+    query_names,
+    read_claim,
+    run_directory,
+)
+from headrace_jobs.store.seed import Seed, SeedError, is_seeded, seed_run
+
+__all__ = [
+    "Copy",
+    "Entry",
+    "LastBatches",
+    "Seed",
+    "SeedError",
+    "Store",
+    "StoreError",
+    "claim_attempt",
+    "is_seeded",
+    "last_batches",
+    "newest_claim",
+    "open_store",
+    "query_names",
+    "read_claim",
+    "run_directory",
+    "seed_run",
+]

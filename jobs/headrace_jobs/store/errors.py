@@ -1,0 +1,137 @@
+"""What can go wrong with a store. Each error is a sentence for the user: what, where, and what to do."""
+
+from __future__ import annotations
+
+
+class StoreError(Exception):
+    """Base of all of them. `reason` is the word for conditions, events and metrics."""
+
+    reason = "StoreError"
+
+
+class NotFoundError(StoreError):
+    reason = "NotFound"
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"{where} does not exist")
+
+
+class SourceChangedError(StoreError):
+    """The object to copy is not the one that was listed any more."""
+
+    reason = "SourceChanged"
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"{where} changed or vanished while it was copied; list it again and retry")
+
+
+class NoBucketError(StoreError):
+    reason = "NoBucket"
+
+    def __init__(self, bucket: str) -> None:
+        super().__init__(f"the bucket {bucket} does not exist: create it, or correct checkpoint.location")
+
+
+class NoRightsError(StoreError):
+    reason = "NoRights"
+
+    def __init__(self, action: str, where: str, *, needed: str) -> None:
+        super().__init__(f"not allowed to {action} {where}: {needed}")
+
+
+class BadCredentialsError(StoreError):
+    reason = "BadCredentials"
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__(f"{endpoint} does not accept the credentials: check the keys in the job's Secret")
+
+
+class CredentialsFileError(StoreError):
+    reason = "BadCredentials"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"the credentials file {path} is of no use ({why}): check the Secret it comes from")
+
+
+class NoCredentialsError(StoreError):
+    reason = "NoCredentials"
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__(
+            f"there are no credentials for {endpoint}: name a Secret in checkpoint.s3.credentials, "
+            "or give the job's service account an identity"
+        )
+
+
+class WrongRegionError(StoreError):
+    reason = "WrongRegion"
+
+    def __init__(self, bucket: str, region: str | None) -> None:
+        there = f" in {region}" if region else " in another region"
+        fix = (
+            f"set checkpoint.s3.region to {region}" if region else "set checkpoint.s3.region to the bucket's"
+        )
+        super().__init__(f"the bucket {bucket} is{there}: {fix}")
+
+
+class WrongEndpointError(StoreError):
+    reason = "WrongEndpoint"
+
+    def __init__(self, endpoint: str, why: str) -> None:
+        super().__init__(f"{endpoint} is not an S3 endpoint ({why}): correct checkpoint.s3.endpoint")
+
+
+class ClockSkewError(StoreError):
+    reason = "ClockSkew"
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__(
+            f"this machine's clock and the one of {endpoint} are too far apart: set the clock (NTP)"
+        )
+
+
+class TlsError(StoreError):
+    reason = "Tls"
+
+    def __init__(self, endpoint: str, why: str) -> None:
+        super().__init__(
+            f"the TLS certificate of {endpoint} is not trusted ({why}): "
+            "give its authority in checkpoint.s3.ca, or correct the endpoint's name"
+        )
+
+
+class UnavailableError(StoreError):
+    """Still failing after all retries; the next try may work."""
+
+    reason = "Unavailable"
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(
+            f"{where} does not answer ({why}): it will be tried again; check the store and the network"
+        )
+
+
+class NoConditionalPutError(StoreError):
+    reason = "NoConditionalPut"
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"the server of {where} ignores If-None-Match on PUT, so two drivers could overwrite each other: "
+            "use a server with conditional writes (AWS S3, MinIO, versitygw, Ceph 19 or newer)"
+        )
+
+
+class NoSpaceError(StoreError):
+    reason = "NoSpace"
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"no space left for {where}: free some, or choose another checkpoint.location")
+
+
+class BadLocationError(StoreError):
+    reason = "BadLocation"
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(
+            f"{url} cannot keep checkpoints ({why}): use file:///directory or s3://bucket/prefix"
+        )

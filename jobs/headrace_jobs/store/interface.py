@@ -1,0 +1,73 @@
+"""What Headrace needs of a place that keeps checkpoints. Keys are relative to the store's root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One object. Two objects of one store with equal size and etag have equal content."""
+
+    key: str
+    size: int
+    etag: str
+    modified: float
+    """Seconds since the epoch, by the store's clock."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One copy to make: the object as it was listed, and where it goes in the same store."""
+
+    source: Entry
+    target: str
+
+
+class Store(Protocol):
+    @property
+    def url(self) -> str:
+        """The root, without a slash at the end: file:///data/jobs or s3://bucket/prefix."""
+        ...
+
+    def list(self, prefix: str = "") -> Iterator[Entry]:
+        """All objects whose keys begin with the prefix, in key order. Temporary files are not objects."""
+        ...
+
+    def children(self, prefix: str) -> Sequence[str]:
+        """The names directly below `prefix/`, sorted; those of directories end in a slash."""
+        ...
+
+    def get(self, key: str) -> bytes:
+        """Raises NotFoundError."""
+        ...
+
+    def put(self, key: str, content: bytes) -> None:
+        """Creates or replaces, atomically."""
+        ...
+
+    def put_if_absent(self, key: str, content: bytes) -> bool:
+        """Atomic among any number of writers: exactly one of them is told True."""
+        ...
+
+    def copy(self, copy: Copy) -> None:
+        """Raises SourceChangedError when the source is not what was listed."""
+        ...
+
+    def copy_many(self, copies: Iterable[Copy]) -> None:
+        """In parallel. The first error ends it; what is done stays done."""
+        ...
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        """In batches. Keys that are not there are fine."""
+        ...
+
+    def delete_tree(self, prefix: str) -> None:
+        """Everything below `prefix/`, also what is not listed (markers, leftovers of killed writers)."""
+        ...
+
+    def probe(self) -> None:
+        """Proves that this place can be listed, written and read, and that put_if_absent is atomic."""
+        ...

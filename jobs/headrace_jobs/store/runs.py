@@ -1,0 +1,77 @@
+"""The layout of a run in the store, and what its logs say.
+
+run-<n>/_attempts/<k>          who may write: the claim of attempt k
+run-<n>/_seed.json             written last when the run was seeded from another one
+run-<n>/_code/                 the pinned application
+run-<n>/queries/<name>/        Spark's checkpoint of one query
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from headrace_jobs.store.errors import NotFoundError
+from headrace_jobs.store.interface import Store
+
+Run = int | str
+"""A run by its number, or any directory of the store's root by its name (`rehearsal-4`)."""
+
+
+class LastBatches(NamedTuple):
+    """The newest entries of a query's two logs; None where the log is empty."""
+
+    offsets: int | None
+    commits: int | None
+
+    @property
+    def pending(self) -> bool:
+        """A batch has begun and not been committed: its rows may or may not be in the sink."""
+        return self.offsets != self.commits
+
+
+def run_directory(run: Run) -> str:
+    return run if isinstance(run, str) else f"run-{run}"
+
+
+def query_names(store: Store, run: Run) -> list[str]:
+    found = store.children(f"{run_directory(run)}/queries")
+    return [name.rstrip("/") for name in found if name.endswith("/")]
+
+
+def last_batches(store: Store, run: Run) -> dict[str, LastBatches]:
+    """Per query the newest batch that has begun and the newest that was committed."""
+    queries = f"{run_directory(run)}/queries"
+    return {
+        name: LastBatches(
+            offsets=_newest(store, f"{queries}/{name}/offsets"),
+            commits=_newest(store, f"{queries}/{name}/commits"),
+        )
+        for name in query_names(store, run)
+    }
+
+
+def newest_claim(store: Store, run: Run) -> int | None:
+    """The newest attempt that has claimed the run, or None before the first."""
+    return _newest(store, f"{run_directory(run)}/_attempts")
+
+
+def claim_attempt(store: Store, run: Run, attempt: int, body: dict[str, Any]) -> bool:
+    """Takes the run for one attempt; False when this attempt or a newer one has it."""
+    newest = newest_claim(store, run)
+    if newest is not None and newest >= attempt:
+        return False
+    return store.put_if_absent(f"{run_directory(run)}/_attempts/{attempt}", json.dumps(body).encode())
+
+
+def read_claim(store: Store, run: Run, attempt: int) -> dict[str, Any] | None:
+    try:
+        return json.loads(store.get(f"{run_directory(run)}/_attempts/{attempt}"))
+    except NotFoundError:
+        return None
+
+
+def _newest(store: Store, directory: str) -> int | None:
+    # `19.compact` stands for entry 19 and all before it.
+    names = (name.removesuffix(".compact") for name in store.children(directory))
+    return max((int(name) for name in names if name.isdecimal()), default=None)

@@ -1,0 +1,266 @@
+"""A store in an S3 bucket, through boto3. Copies are made by the server: no content passes through here."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any, TypeVar
+
+import boto3
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from headrace_jobs.store.errors import NotFoundError, SourceChangedError
+from headrace_jobs.store.interface import Copy, Entry
+from headrace_jobs.store.probe import probe_conditional_put
+from headrace_jobs.store.retry import RetryPolicy, with_retries
+from headrace_jobs.store.s3_credentials import FileCredentials
+from headrace_jobs.store.s3_errors import status_of, translated
+from headrace_jobs.store.s3_options import S3Options
+
+Result = TypeVar("Result")
+
+_COPY_THREADS = 32
+_DELETES_PER_REQUEST = 1000
+_GIBIBYTE = 1024**3
+# The server copies at most 5 GB in one request; above, in parts.
+DEFAULT_SINGLE_COPY_BYTES = 4 * _GIBIBYTE
+_WRITER = "headrace-writer"
+
+
+class S3Store:
+    def __init__(
+        self,
+        bucket: str,
+        prefix: str,
+        options: S3Options = S3Options(),  # noqa: B008  (frozen)
+        *,
+        policy: RetryPolicy = RetryPolicy(),  # noqa: B008  (frozen)
+        single_copy_bytes: int = DEFAULT_SINGLE_COPY_BYTES,
+    ) -> None:
+        self._bucket = bucket
+        self._prefix = prefix.strip("/")
+        self._options = options
+        self._policy = policy
+        self._single_copy_bytes = single_copy_bytes
+        self._client = _client(options)
+
+    @property
+    def url(self) -> str:
+        return f"s3://{self._bucket}/{self._prefix}".rstrip("/")
+
+    def list(self, prefix: str = "") -> Iterator[Entry]:
+        for page in self._pages(prefix):
+            for item in page.get("Contents", ()):
+                # Keys that end in a slash are S3A's markers for directories.
+                if not item["Key"].endswith("/"):
+                    yield Entry(
+                        key=self._relative(item["Key"]),
+                        size=item["Size"],
+                        etag=item["ETag"],
+                        modified=item["LastModified"].timestamp(),
+                    )
+
+    def children(self, prefix: str) -> Sequence[str]:
+        names: set[str] = set()
+        for page in self._pages(f"{prefix}/", Delimiter="/"):
+            found = [item["Prefix"] for item in page.get("CommonPrefixes", ())]
+            found += [item["Key"] for item in page.get("Contents", ()) if not item["Key"].endswith("/")]
+            names |= {self._relative(key).removeprefix(f"{prefix}/") for key in found}
+        return sorted(names)
+
+    def get(self, key: str) -> bytes:
+        return self._call("read", key, lambda _: self._client.get_object(**self._at(key))["Body"].read())
+
+    def put(self, key: str, content: bytes) -> None:
+        self._call(
+            "write",
+            key,
+            lambda _: self._client.put_object(**self._at(key), **self._encryption(), Body=content),
+        )
+
+    def put_if_absent(self, key: str, content: bytes) -> bool:
+        writer = str(uuid.uuid4())
+
+        def attempt(failures: int) -> bool:
+            try:
+                self._client.put_object(
+                    **self._at(key),
+                    **self._encryption(),
+                    Body=content,
+                    IfNoneMatch="*",
+                    Metadata={_WRITER: writer},
+                )
+            except ClientError as error:
+                if status_of(error) != 412:
+                    raise
+                # After a lost answer the object that refuses us may be our own.
+                return failures > 0 and self._writer_of(key) == writer
+            return True
+
+        return self._call("write", key, attempt)
+
+    def copy(self, copy: Copy) -> None:
+        try:
+            if copy.source.size > self._single_copy_bytes:
+                self._copy_in_parts(copy)
+            else:
+                self._call("copy", copy.source.key, lambda _: self._copy_at_once(copy))
+        except NotFoundError:
+            raise SourceChangedError(f"{self.url}/{copy.source.key}") from None
+        except ClientError as error:
+            if status_of(error) != 412:
+                raise
+            raise SourceChangedError(f"{self.url}/{copy.source.key}") from None
+
+    def copy_many(self, copies: Iterable[Copy]) -> None:
+        with ThreadPoolExecutor(_COPY_THREADS) as pool:
+            for _ in pool.map(self.copy, copies):
+                pass
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        self._delete_objects(self._absolute(key) for key in keys)
+
+    def delete_tree(self, prefix: str) -> None:
+        # With the markers for directories, which are no entries but would stay for ever.
+        self._delete_objects(
+            item["Key"] for page in self._pages(f"{prefix}/") for item in page.get("Contents", ())
+        )
+
+    def probe(self) -> None:
+        next(iter(self.list("_probe/")), None)
+        probe_conditional_put(self)
+
+    def _pages(self, prefix: str, **more: Any) -> Iterator[dict[str, Any]]:
+        request = {"Bucket": self._bucket, "Prefix": self._absolute(prefix), **more}
+        while True:
+            page: dict[str, Any] = self._call(
+                "list", prefix, lambda _, request=request: self._client.list_objects_v2(**request)
+            )
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            request = {**request, "ContinuationToken": page["NextContinuationToken"]}
+
+    def _copy_at_once(self, copy: Copy) -> None:
+        self._client.copy_object(
+            **self._at(copy.target),
+            **self._encryption(),
+            CopySource=self._at(copy.source.key),
+            CopySourceIfMatch=copy.source.etag,
+        )
+
+    def _copy_in_parts(self, copy: Copy) -> None:
+        target = self._at(copy.target)
+        upload = self._call(
+            "write",
+            copy.target,
+            lambda _: self._client.create_multipart_upload(**target, **self._encryption())["UploadId"],
+        )
+        try:
+            parts = [
+                self._copy_part(copy, upload, number, first)
+                for number, first in enumerate(range(0, copy.source.size, self._single_copy_bytes), start=1)
+            ]
+            self._call(
+                "write",
+                copy.target,
+                lambda _: self._client.complete_multipart_upload(
+                    **target, UploadId=upload, MultipartUpload={"Parts": parts}
+                ),
+            )
+        except BaseException:
+            # Parts of an open upload are invisible, and paid for.
+            self._client.abort_multipart_upload(**target, UploadId=upload)
+            raise
+
+    def _copy_part(self, copy: Copy, upload: str, number: int, first: int) -> dict[str, Any]:
+        last = min(first + self._single_copy_bytes, copy.source.size) - 1
+        answer: Any = self._call(
+            "copy",
+            copy.source.key,
+            lambda _: self._client.upload_part_copy(
+                **self._at(copy.target),
+                UploadId=upload,
+                PartNumber=number,
+                CopySource=self._at(copy.source.key),
+                CopySourceIfMatch=copy.source.etag,
+                CopySourceRange=f"bytes={first}-{last}",
+            ),
+        )
+        return {"PartNumber": number, "ETag": answer["CopyPartResult"]["ETag"]}
+
+    def _delete_objects(self, absolute_keys: Iterable[str]) -> None:
+        remaining = iter(absolute_keys)
+        while batch := [{"Key": key} for key in islice(remaining, _DELETES_PER_REQUEST)]:
+            self._call("delete", "", lambda _, batch=batch: self._delete_batch(batch))
+
+    def _delete_batch(self, batch: Sequence[Any]) -> None:
+        answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": [*batch], "Quiet": True})
+        for refused in answer.get("Errors", ()):
+            # One request, many answers: the first refusal speaks for the batch, as an error of its own.
+            status = 503 if refused.get("Code") in ("InternalError", "SlowDown") else 403
+            raise ClientError(
+                {"Error": dict(refused), "ResponseMetadata": {"HTTPStatusCode": status}}, "DeleteObjects"
+            )
+
+    def _writer_of(self, key: str) -> str | None:
+        return self._client.head_object(**self._at(key)).get("Metadata", {}).get(_WRITER)
+
+    def _call(self, action: str, key: str, operation: Callable[[int], Result]) -> Result:
+        """One request, tried again as long as it makes sense, failing with a sentence for the user."""
+
+        def attempt(failures: int) -> Result:
+            try:
+                return operation(failures)
+            except (ClientError, BotoCoreError) as error:
+                if isinstance(error, ClientError) and status_of(error) == 412:
+                    raise
+                raise translated(
+                    error,
+                    action=action,
+                    bucket=self._bucket,
+                    where=f"{self.url}/{key}".rstrip("/"),
+                    endpoint=self._options.endpoint or "Amazon S3",
+                ) from error
+
+        return with_retries(attempt, self._policy)
+
+    def _at(self, key: str) -> dict[str, str]:
+        return {"Bucket": self._bucket, "Key": self._absolute(key)}
+
+    def _absolute(self, key: str) -> str:
+        return f"{self._prefix}/{key}" if self._prefix else key
+
+    def _relative(self, key: str) -> str:
+        return key.removeprefix(f"{self._prefix}/") if self._prefix else key
+
+    def _encryption(self) -> dict[str, str]:
+        if self._options.kms_key is None:
+            return {}
+        return {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": self._options.kms_key}
+
+
+def _client(options: S3Options) -> Any:
+    session = botocore.session.Session()
+    if options.credentials_file is not None:
+        session._credentials = FileCredentials(options.credentials_file)  # type: ignore[attr-defined]
+    return boto3.Session(botocore_session=session).client(
+        "s3",
+        endpoint_url=options.endpoint,
+        region_name=options.signing_region,
+        verify=str(options.ca_file) if options.ca_file else None,
+        config=Config(
+            s3={"addressing_style": "path" if options.path_style else "auto"},
+            retries={"total_max_attempts": 1},  # ours know the deadline, and what a lost answer means
+            connect_timeout=5,
+            read_timeout=30,
+            max_pool_connections=_COPY_THREADS + 8,
+            # Other servers do not all know the newer checksums.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        ),
+    )

@@ -1,0 +1,127 @@
+"""From botocore's many errors to our few: what the user can do about it decides the class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from botocore import exceptions as boto
+from botocore.parsers import ResponseParserError
+from urllib3.exceptions import NameResolutionError
+
+from headrace_jobs.store.errors import (
+    BadCredentialsError,
+    ClockSkewError,
+    NoBucketError,
+    NoCredentialsError,
+    NoRightsError,
+    NotFoundError,
+    StoreError,
+    TlsError,
+    UnavailableError,
+    WrongEndpointError,
+    WrongRegionError,
+)
+from headrace_jobs.store.retry import TransientError
+
+_TRANSIENT_CODES = {
+    "InternalError",
+    "RequestTimeout",
+    "ServiceUnavailable",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequests",
+    # Two conditional writes met inside the server; it knows the winner when asked again.
+    "ConditionalRequestConflict",
+    "OperationAborted",
+}
+_BAD_KEY_CODES = {
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "InvalidToken",
+    "ExpiredToken",
+    "InvalidSecurity",
+}
+_REGION_CODES = {
+    "PermanentRedirect",
+    "AuthorizationHeaderMalformed",
+    "IllegalLocationConstraintException",
+    "301",
+}
+_NEEDED_RIGHTS = (
+    "give the job's credentials s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket there"
+)
+
+
+def status_of(error: boto.ClientError) -> int:
+    return error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+
+
+def code_of(error: boto.ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def translated(error: Exception, *, action: str, bucket: str, where: str, endpoint: str) -> Exception:
+    """The error to raise instead: a StoreError, or a TransientError around the one to give up with."""
+    match error:
+        case StoreError() | TransientError():
+            return error
+        case boto.ClientError():
+            return _from_answer(error, action=action, bucket=bucket, where=where, endpoint=endpoint)
+        case boto.SSLError():
+            return TlsError(endpoint, _innermost(error))
+        case boto.NoCredentialsError() | boto.PartialCredentialsError() | boto.CredentialRetrievalError():
+            return NoCredentialsError(endpoint)
+        case ResponseParserError():
+            return WrongEndpointError(endpoint, "its answers are not those of S3")
+        case boto.EndpointConnectionError() if any(isinstance(e, NameResolutionError) for e in _chain(error)):
+            return WrongEndpointError(endpoint, "its name is not known")
+        case boto.HTTPClientError() | boto.ConnectionError():
+            return TransientError(UnavailableError(where, _innermost(error)))
+    return error
+
+
+def _from_answer(
+    error: boto.ClientError, *, action: str, bucket: str, where: str, endpoint: str
+) -> Exception:
+    status, code = status_of(error), code_of(error)
+    if code in _TRANSIENT_CODES or status in (429, 500, 502, 503, 504):
+        return TransientError(UnavailableError(where, f"{status} {code}".strip()))
+    if code == "NoSuchBucket":
+        return NoBucketError(bucket)
+    if code == "RequestTimeTooSkewed":
+        return ClockSkewError(endpoint)
+    if code in _BAD_KEY_CODES:
+        return BadCredentialsError(endpoint)
+    if code in _REGION_CODES or status == 301:
+        return WrongRegionError(bucket, _region_of(error))
+    if status == 403:
+        return NoRightsError(action, where, needed=_NEEDED_RIGHTS)
+    if status == 404:
+        return NotFoundError(where)
+    return WrongEndpointError(
+        endpoint, f"it answered {status} {code} when asked to {action}".replace("  ", " ")
+    )
+
+
+def _region_of(error: boto.ClientError) -> str | None:
+    headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    details: Any = error.response.get("Error", {})
+    return headers.get("x-amz-bucket-region") or details.get("Region")
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """botocore keeps the cause in its keyword arguments, urllib3 in `reason`, Python in `__cause__`."""
+    pending: list[Any] = [error]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, BaseException):
+            yield current
+            pending += [getattr(current, "kwargs", {}).get("error"), getattr(current, "reason", None)]
+            pending.append(current.__cause__)
+
+
+def _innermost(error: BaseException) -> str:
+    *_, last = _chain(error)
+    return str(last).split("\n", 1)[0][:200]

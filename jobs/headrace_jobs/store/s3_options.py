@@ -1,0 +1,66 @@
+"""How to reach S3: the same options for Python (boto3) and for the JVM (S3A). No secrets in here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+_DEFAULT_REGION = "us-east-1"
+
+
+@dataclass(frozen=True)
+class S3Options:
+    endpoint: str | None = None
+    """Only for servers other than Amazon's."""
+    region: str | None = None
+    path_style: bool = False
+    ca_file: Path | None = None
+    """A PEM file with the authorities of the endpoint's certificate."""
+    credentials_file: Path | None = None
+    """Keys in the AWS profile format; read again when it changes. Without it: the AWS default chain."""
+    kms_key: str | None = None
+    """Encrypt with this KMS key; without it, the bucket's own setting holds."""
+
+    @property
+    def signing_region(self) -> str | None:
+        # Other servers do not look at the region, but the signature needs one.
+        return self.region or (_DEFAULT_REGION if self.endpoint else None)
+
+
+def spark_conf(options: S3Options) -> dict[str, str]:
+    """Spark settings with which S3A reaches the same place.
+
+    Never a key among them: settings are shown in Spark's UI and passed on command lines. The JVM finds keys
+    by the default chain, in the environment that `jvm_environment` describes.
+    """
+    s3a = {
+        "aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+        "path.style.access": str(options.path_style).lower(),
+        # A store that does not answer, or always answers "slow down", must fail the batch within minutes: then
+        # the attempt ends, the reason is known, and a new one begins. S3A itself waits 5 x 200 s for a silent
+        # server, and doubles its pauses twenty times for a throttling one, which is more than a day.
+        "connection.timeout": "30s",
+        "connection.request.timeout": "60s",
+        "attempts.maximum": "3",
+        "retry.limit": "4",
+        "retry.throttle.limit": "8",
+    }
+    if options.endpoint:
+        s3a["endpoint"] = options.endpoint
+        s3a["connection.ssl.enabled"] = str(urlsplit(options.endpoint).scheme != "http").lower()
+    if options.signing_region:
+        s3a["endpoint.region"] = options.signing_region
+    if options.kms_key:
+        s3a |= {"encryption.algorithm": "SSE-KMS", "encryption.key": options.kms_key}
+    conf = {f"spark.hadoop.fs.s3a.{key}": value for key, value in s3a.items()}
+    # Users write s3:// as everywhere else; Hadoop knows the scheme only when told.
+    conf["spark.hadoop.fs.s3.impl"] = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+    return conf
+
+
+def jvm_environment(options: S3Options) -> dict[str, str]:
+    """Environment variables for the driver's and the executors' processes."""
+    if options.credentials_file is None:
+        return {}
+    return {"AWS_SHARED_CREDENTIALS_FILE": str(options.credentials_file)}

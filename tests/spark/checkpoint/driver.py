@@ -1,0 +1,175 @@
+"""One attempt of a job, as a process that can be killed: `python -m tests.spark.checkpoint.driver SPEC`.
+
+The part of the harness that a checkpoint needs (the settings, the claim, one query), and a sink that keeps
+every batch it was given, so that a test can compare what a replay wrote with what was there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headrace_jobs.jvm import FILE_MANAGER_CLASS, java_environment
+from tests.spark.checkpoint.jobs import JOBS
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What the process is told. `kill` names a point in a batch at which it kills itself, hard."""
+
+    run_uri: str
+    attempt: int
+    input: str
+    output: str
+    jars: list[str]
+    job: str = "sums"
+    queries: list[str] = field(default_factory=lambda: ["q"])
+    format_version: int = 2
+    master: str = "local[1]"
+    conf: dict[str, str] = field(default_factory=dict)
+    kill: tuple[str, int] | None = None
+    actions: int = 1
+    fail_first_task: bool = False
+    slow_first_task: bool = False
+    continuous: bool = False
+
+    def write(self, path: Path) -> Path:
+        path.write_text(json.dumps(asdict(self)))
+        return path
+
+
+def session(spec: Spec) -> Any:
+    os.environ.update(java_environment())
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(spec.master)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.jars": ",".join(spec.jars),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER_CLASS,
+        "spark.hadoop.headrace.run.path": spec.run_uri,
+        "spark.hadoop.headrace.attempt": str(spec.attempt),
+        "spark.hadoop.headrace.writer.id": f"attempt-{spec.attempt}",
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.stateStore.checkpointFormatVersion": str(spec.format_version),
+        **spec.conf,
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+class Sink:
+    """Keeps each batch as a file named by its number; a replay must bring what was there."""
+
+    def __init__(self, spec: Spec, query: str, jvm_pid: int) -> None:
+        self._spec = spec
+        self._directory = Path(spec.output) / query
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._jvm_pid = jvm_pid
+        self._poison = Path(spec.output) / "poison"
+
+    def __call__(self, frame: Any, batch: int) -> None:
+        self._die_at("after-offsets", batch)
+        if self._spec.kill == ("after-one-changelog", batch):
+            self._poison.touch()
+        for _ in range(self._spec.actions - 1):
+            frame.count()
+        rows = sorted([list(row) for row in frame.collect()], key=json.dumps)
+        self._die_at("after-state", batch)
+        self._keep(rows, batch)
+        self._die_at("after-sink", batch)
+
+    def _keep(self, rows: list[list[Any]], batch: int) -> None:
+        self._log("calls", {"batch": batch, "attempt": self._spec.attempt})
+        path = self._directory / f"{batch}.json"
+        if path.exists() and json.loads(path.read_text()) != rows:
+            self._log("differences", {"batch": batch, "before": json.loads(path.read_text()), "after": rows})
+        fresh = path.with_suffix(".tmp")
+        fresh.write_text(json.dumps(rows))
+        fresh.replace(path)
+
+    def _log(self, name: str, record: dict[str, Any]) -> None:
+        with (self._directory / name).open("a") as log:
+            log.write(json.dumps(record) + "\n")
+
+    def _die_at(self, point: str, batch: int) -> None:
+        if self._spec.kill == (point, batch):
+            os.kill(self._jvm_pid, signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def with_faults(spec: Spec, frame: Any, jvm_pid: int) -> Any:
+    """Puts a step after the state that kills the JVM, or fails its task, in the second partition."""
+    poison, taken, speculated = (str(Path(spec.output) / name) for name in ("poison", "taken", "speculated"))
+    fail_first_task, slow_first_task = spec.fail_first_task, spec.slow_first_task
+
+    def step(batches: Any) -> Any:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        second = task is not None and task.partitionId() == 1
+        first_try = task is not None and task.attemptNumber() == 0
+        if second and Path(poison).exists():
+            Path(poison).rename(taken)
+            os.kill(jvm_pid, signal.SIGKILL)
+        yield from batches
+        # The input is at its end, so the state store has committed.
+        if second and fail_first_task and first_try:
+            raise RuntimeError("this task fails after its state was committed")
+        if second and slow_first_task:
+            if not first_try:
+                with Path(speculated).open("a") as log:
+                    log.write("twice\n")
+            time.sleep(2 if first_try else 0)  # slow enough to be run a second time beside it
+
+    if fail_first_task or slow_first_task or (spec.kill and spec.kill[0] == "after-one-changelog"):
+        return frame.mapInPandas(step, frame.schema)
+    return frame
+
+
+def main(path: str) -> None:
+    told = json.loads(Path(path).read_text())
+    told["kill"] = tuple(told["kill"]) if told["kill"] else None
+    spec = Spec(**told)
+    spark = session(spec)
+    jvm_pid = spark._jvm.java.lang.ProcessHandle.current().pid()
+    (Path(spec.output) / f"pids-{spec.attempt}").write_text(json.dumps([os.getpid(), jvm_pid]))
+    spark._jvm.dev.headrace.CheckpointControl.claim(
+        spec.run_uri, spec.attempt, "{}", spark._jsc.hadoopConfiguration()
+    )
+    job = JOBS[spec.job]
+    queries = []
+    for name in spec.queries:
+        frame = with_faults(spec, job.build(spark, spec.input), jvm_pid)
+        writer = frame.writeStream.outputMode(job.output).queryName(name)
+        writer = writer.option("checkpointLocation", f"{spec.run_uri}/queries/{name}")
+        if not spec.continuous:
+            writer = writer.trigger(availableNow=True)
+        queries.append(writer.foreachBatch(Sink(spec, name, jvm_pid)).start())
+    try:
+        for query in queries:
+            query.awaitTermination()
+    except Exception as error:
+        cause = getattr(error, "_cause", None)
+        (Path(spec.output) / f"error-{spec.attempt}").write_text(f"{cause}\n{error}")
+        os._exit(3)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,40 @@
+"""Drain: the running batch commits, the next one does not begin, and no sink call is repeated."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.spark.checkpoint.attempts import ROOT, Trial
+from tests.spark.checkpoint.places import Place
+
+DRAINS = 10
+
+
+def test_ten_drains_under_load_end_at_clean_boundaries_and_repeat_nothing(
+    place: Place, tmp_path: Path
+) -> None:
+    trial = Trial(place, tmp_path, rows=[], attempt=1)
+    trial.output.mkdir()
+    spec = trial.spec(master="local[2]").write(tmp_path / "spec.json")
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.spark.checkpoint.drains", spec, str(DRAINS)],
+        cwd=ROOT,
+        env=os.environ | place.environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    *drains, last = (json.loads(line) for line in ran.stdout.splitlines())
+    assert len(drains) == DRAINS
+    for drain in drains:
+        assert drain["settled"]
+        assert drain["cause"].startswith("dev.headrace.DrainedException")
+        assert drain["offsets"] == drain["commits"]
+        assert drain["seconds"] <= drain["longestBatchMs"] / 1000 + 1
+    assert last["calls"] == list(range(drains[-1]["commits"] + 1))

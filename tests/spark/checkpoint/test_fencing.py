@@ -1,0 +1,61 @@
+"""Two drivers, one run: only the newest attempt writes, also when the older one was frozen for long."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from headrace_jobs.store import last_batches, newest_claim
+from tests.spark.checkpoint.attempts import Trial, await_condition
+from tests.spark.checkpoint.jobs import write_input
+from tests.spark.checkpoint.places import Place
+
+RETAINED = {"spark.sql.streaming.minBatchesToRetain": "2"}
+
+
+def test_a_driver_that_was_frozen_while_its_successor_went_on_writes_no_batch(
+    place: Place, tmp_path: Path
+) -> None:
+    rows = write_input(tmp_path / "input", files=30, rows_per_file=10)
+    trial = Trial(place, tmp_path, rows, settings={"conf": RETAINED})
+    frozen = trial.start()
+    try:
+        first = trial.attempt
+        await_condition(lambda: len(trial.calls()) >= 3, "attempt 1 has run some batches")
+        pids = trial.pids(first)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        before = len(trial.calls())
+        at_freeze = last_batches(place.store, 1)["q"].offsets
+        assert at_freeze is not None
+
+        # The successor ends the input. It retains two batches, so the frozen one's next names are free again.
+        assert trial.run_to_end() == 0, trial.log.read_text()[-3000:]
+        offsets = [int(name) for name in place.store.children("run-1/queries/q/offsets")]
+        assert min(offsets) > at_freeze + 1, (
+            "the frozen driver's next batch number must be free for it to take"
+        )
+        ended = place.files()
+
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+        assert frozen.wait(timeout=120) != 0
+        assert "dev.headrace.FencedException: attempt 2 has taken over" in trial.error(first)
+        assert [key for key in place.files() if "/state/" not in key] == [
+            key for key in ended if "/state/" not in key
+        ]
+        # The batch it was frozen in may still reach the sink, which is what epochs are for. No other may.
+        late = [call for call in trial.calls()[before:] if call["attempt"] == first]
+        assert len(late) <= 1
+        assert {call["batch"] for call in late} <= {at_freeze}
+        assert newest_claim(place.store, 1) == 2
+    finally:
+        for pid in trial.pids(1):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        frozen.kill()
+        frozen.wait(timeout=30)
+    trial.assert_exact()

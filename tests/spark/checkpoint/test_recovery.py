@@ -1,0 +1,98 @@
+"""kill -9 at each point of a batch: every restart recovers, and the results are exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.checkpoint.attempts import Trial
+from tests.spark.checkpoint.jobs import JOBS, write_input
+from tests.spark.checkpoint.places import Place
+
+POINTS = ("after-offsets", "after-one-changelog", "after-state", "after-sink")
+
+
+def a_trial(place: Place, directory: Path, job: str = "sums", *, files: int = 6, **settings: Any) -> Trial:
+    rows = write_input(directory / "input", files)
+    return Trial(place, directory, rows, job=job, settings=settings)
+
+
+def kill_at_each_point(trial: Trial, first_batch: int) -> None:
+    """One run through all points, a batch further each time, so that each restart meets a used checkpoint."""
+    for number, point in enumerate(POINTS):
+        trial.run_until_killed(point, first_batch + number)
+    assert trial.run_to_end() == 0, trial.log.read_text()[-3000:]
+
+
+def test_a_driver_killed_at_any_point_of_a_batch_recovers(place: Place, tmp_path: Path) -> None:
+    trial = a_trial(place, tmp_path)
+    kill_at_each_point(trial, first_batch=0)
+    trial.assert_exact()
+    called = sorted(call["batch"] for call in trial.calls())
+    assert called == [0, 1, 2, 3, 3, 4, 5], "only the batch killed after its sink was given twice"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("point", POINTS)
+def test_a_driver_killed_inside_its_first_batch_recovers(place: Place, tmp_path: Path, point: str) -> None:
+    trial = a_trial(place, tmp_path, files=3)
+    trial.run_until_killed(point, 0)
+    assert trial.run_to_end() == 0, trial.log.read_text()[-3000:]
+    trial.assert_exact()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("format_version", [1, 2])
+@pytest.mark.parametrize("job", JOBS)
+def test_every_kind_of_state_recovers_in_both_formats(
+    place: Place, tmp_path: Path, job: str, format_version: int
+) -> None:
+    trial = a_trial(place, tmp_path, job, format_version=format_version)
+    kill_at_each_point(trial, first_batch=1)
+    trial.assert_exact()
+
+
+@pytest.mark.full
+def test_state_that_is_committed_twice_in_one_batch_recovers(place: Place, tmp_path: Path) -> None:
+    """Two actions in foreachBatch run the state's tasks twice."""
+    trial = a_trial(place, tmp_path, actions=2)
+    kill_at_each_point(trial, first_batch=1)
+    trial.assert_exact()
+
+
+@pytest.mark.full
+def test_a_task_that_fails_after_its_state_was_committed_is_retried(place: Place, tmp_path: Path) -> None:
+    trial = a_trial(place, tmp_path, master="local[1, 3]", fail_first_task=True)
+    trial.run_until_killed("after-state", 2)
+    assert trial.run_to_end() == 0, trial.log.read_text()[-3000:]
+    trial.assert_exact()
+
+
+@pytest.mark.full
+def test_speculative_copies_of_a_task_do_not_harm(place: Place, tmp_path: Path) -> None:
+    """Two executors and a slow task: the same partition's state is committed by two tasks at once."""
+    speculation = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "50ms",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.minTaskRuntime": "100ms",
+        "spark.executor.memory": "512m",
+    }
+    trial = a_trial(place, tmp_path, master="local-cluster[2,1,512]", conf=speculation, slow_first_task=True)
+    trial.run_until_killed("after-state", 3)
+    assert trial.run_to_end() == 0, trial.log.read_text()[-3000:]
+    trial.assert_exact()
+    assert trial.speculated() > 0, "no task was ever run twice: the test shows nothing"
+
+
+@pytest.mark.full
+def test_several_queries_of_one_driver_recover_each(place: Place, tmp_path: Path) -> None:
+    trial = a_trial(place, tmp_path, queries=["first", "second one", "third-ü"])
+    for point in POINTS:
+        trial.run_until_killed(point, trial.attempt + 1)
+    assert trial.run_to_end() == 0, trial.log.read_text()[-3000:]
+    for query in ("first", "second one", "third-ü"):
+        trial.assert_exact(query)

@@ -1,0 +1,130 @@
+"""What every store must do, whatever it is made of. One function per promise; each is given an empty store.
+
+Used by the directory tests here and by the S3 tests, against each server.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from headrace_jobs.store import Copy, Store
+from headrace_jobs.store.errors import NotFoundError, SourceChangedError
+
+
+def an_empty_store_lists_nothing(store: Store) -> None:
+    assert list(store.list()) == []
+    assert store.children("run-1") == []
+
+
+def what_was_put_is_got(store: Store) -> None:
+    store.put("run-1/a b+ü", b"one")
+    assert store.get("run-1/a b+ü") == b"one"
+    store.put("run-1/a b+ü", b"two")
+    assert store.get("run-1/a b+ü") == b"two"
+
+
+def what_is_not_there_is_said_so(store: Store) -> None:
+    with pytest.raises(NotFoundError, match="run-1/nothing does not exist"):
+        store.get("run-1/nothing")
+
+
+def listings_are_whole_and_in_key_order(store: Store) -> None:
+    keys = ["r/a", "r/a-b", "r/a.c/x", "r/a0", "r/b/1", "r/b-1", "other/z"]
+    for key in keys:
+        store.put(key, key.encode())
+    assert [entry.key for entry in store.list("r/")] == sorted(key for key in keys if key.startswith("r/"))
+    assert [entry.key for entry in store.list("r/b")] == ["r/b-1", "r/b/1"]
+    assert [entry.size for entry in store.list("other/")] == [len("other/z")]
+
+
+def children_are_the_next_level_only(store: Store) -> None:
+    for key in ("r/queries/q1/offsets/0", "r/queries/q2/offsets/0", "r/queries/notes"):
+        store.put(key, b"x")
+    assert store.children("r/queries") == ["notes", "q1/", "q2/"]
+    assert store.children("r") == ["queries/"]
+
+
+def a_second_create_is_refused_and_changes_nothing(store: Store) -> None:
+    assert store.put_if_absent("r/_attempts/1", b"first")
+    assert not store.put_if_absent("r/_attempts/1", b"second")
+    assert store.get("r/_attempts/1") == b"first"
+
+
+def of_sixteen_racing_creators_one_wins(store: Store) -> None:
+    for race in range(10):
+        start = threading.Barrier(16)
+
+        def create(racer: int, race: int = race, start: threading.Barrier = start) -> bool:
+            start.wait(timeout=30)
+            return store.put_if_absent(f"race/{race}", b"%d" % racer)
+
+        with ThreadPoolExecutor(16) as pool:
+            won = [racer for racer, win in enumerate(pool.map(create, range(16))) if win]
+        assert [store.get(f"race/{race}")] == [b"%d" % racer for racer in won]
+
+
+def a_copy_equals_its_source(store: Store) -> None:
+    store.put("from/a", b"content" * 1000)
+    (source,) = store.list("from/")
+    store.copy(Copy(source, "to/a"))
+    (target,) = store.list("to/")
+    assert store.get("to/a") == b"content" * 1000
+    assert (target.size, target.etag) == (source.size, source.etag)
+
+
+def a_changed_source_is_not_copied(store: Store) -> None:
+    store.put("from/a", b"old")
+    (source,) = store.list("from/")
+    store.put("from/a", b"newer")
+    with pytest.raises(SourceChangedError, match="from/a changed or vanished"):
+        store.copy(Copy(source, "to/a"))
+    store.delete_many(["from/a"])
+    with pytest.raises(SourceChangedError):
+        store.copy(Copy(source, "to/a"))
+    assert list(store.list("to/")) == []
+
+
+def many_copies_go_at_once_and_an_error_surfaces(store: Store) -> None:
+    for number in range(100):
+        store.put(f"from/{number:03}", b"%d" % number)
+    sources = list(store.list("from/"))
+    store.copy_many(Copy(entry, entry.key.replace("from", "to")) for entry in sources)
+    assert [store.get(f"to/{number:03}") for number in range(100)] == [
+        b"%d" % number for number in range(100)
+    ]
+    store.delete_many(["from/050"])
+    with pytest.raises(SourceChangedError):
+        store.copy_many(Copy(entry, entry.key.replace("from", "again")) for entry in sources)
+
+
+def deleting_is_idempotent_and_takes_only_what_was_named(store: Store) -> None:
+    for key in ("d/1", "d/2", "d/3"):
+        store.put(key, b"x")
+    store.delete_many(["d/1", "d/2", "d/never-was"])
+    store.delete_many(["d/1"])
+    assert [entry.key for entry in store.list()] == ["d/3"]
+
+
+def a_good_place_passes_the_probe_and_is_left_clean(store: Store) -> None:
+    store.probe()
+    assert list(store.list()) == []
+
+
+PROMISES: tuple[Callable[[Store], None], ...] = (
+    an_empty_store_lists_nothing,
+    what_was_put_is_got,
+    what_is_not_there_is_said_so,
+    listings_are_whole_and_in_key_order,
+    children_are_the_next_level_only,
+    a_second_create_is_refused_and_changes_nothing,
+    of_sixteen_racing_creators_one_wins,
+    a_copy_equals_its_source,
+    a_changed_source_is_not_copied,
+    many_copies_go_at_once_and_an_error_surfaces,
+    deleting_is_idempotent_and_takes_only_what_was_named,
+    a_good_place_passes_the_probe_and_is_left_clean,
+)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headrace_jobs.store import Store, open_store
+from headrace_jobs.store.directory import DirectoryStore
+from headrace_jobs.store.errors import (
+    BadLocationError,
+    NoConditionalPutError,
+    NoRightsError,
+    NoSpaceError,
+)
+from tests.unit.store.contract import PROMISES
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+def test_contract(promise: Callable[[Store], None], tmp_path: Path) -> None:
+    promise(open_store(f"file://{tmp_path}"))
+    assert not list(tmp_path.rglob(".*")), "a temporary file was left behind"
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+def test_contract_where_hard_links_are_refused(
+    promise: Callable[[Store], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    promise(open_store(str(tmp_path)))
+
+
+def test_artefacts_of_hadoop_and_of_killed_writers_are_no_objects(tmp_path: Path) -> None:
+    (tmp_path / "r").mkdir()
+    for name in ("1.changelog", "1.changelog.crc", ".1.changelog.crc", ".2.0b7e.tmp", ".headrace.lock"):
+        (tmp_path / "r" / name).write_text("x")
+    store = DirectoryStore(tmp_path)
+    assert [entry.key for entry in store.list()] == ["r/1.changelog", "r/1.changelog.crc"]
+    assert store.children("r") == ["1.changelog", "1.changelog.crc"]
+    store.delete_many(["r/1.changelog"])
+    assert not (tmp_path / "r" / ".1.changelog.crc").exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("hdfs://host/x", "unknown scheme 'hdfs'"),
+        ("relative/path", "not absolute"),
+        ("file://data/x", "write file:///data/x"),
+    ],
+)
+def test_bad_locations_are_refused_with_the_fix(url: str, says: str) -> None:
+    with pytest.raises(BadLocationError, match=says):
+        open_store(url)
+
+
+def test_keys_cannot_leave_the_store(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "store"))
+    for key in ("../outside", "/etc/passwd", "a/../../outside", ""):
+        with pytest.raises(BadLocationError):
+            store.put(key, b"x")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [(errno.ENOSPC, NoSpaceError), (errno.EACCES, NoRightsError), (errno.EDQUOT, NoSpaceError)],
+)
+def test_errors_of_the_disk_say_what_to_do(
+    code: int, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(error, match=r"free some|give the user"):
+        open_store(str(tmp_path)).put("a", b"x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_probe_finds_a_server_that_ignores_the_condition(tmp_path: Path) -> None:
+    class Careless(DirectoryStore):
+        def put_if_absent(self, key: str, content: bytes) -> bool:
+            self.put(key, content)
+            return True
+
+    with pytest.raises(NoConditionalPutError, match="If-None-Match"):
+        Careless(tmp_path).probe()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,90 @@
+"""Each way in which S3 says no becomes one sentence with the fix; what may pass is marked as such."""
+
+from __future__ import annotations
+
+import pytest
+from botocore import exceptions as boto
+from botocore.parsers import ResponseParserError
+from urllib3.exceptions import NameResolutionError, NewConnectionError
+
+from headrace_jobs.store.errors import StoreError
+from headrace_jobs.store.retry import TransientError
+from headrace_jobs.store.s3_errors import translated
+
+WHERE = {"action": "write", "bucket": "b", "where": "s3://b/k", "endpoint": "https://s3.example"}
+
+
+def answer(status: int, code: str, **headers: str) -> boto.ClientError:
+    metadata = {"HTTPStatusCode": status, "HTTPHeaders": headers}
+    return boto.ClientError({"Error": {"Code": code}, "ResponseMetadata": metadata}, "PutObject")  # type: ignore[arg-type]
+
+
+def unknown_name() -> Exception:
+    reason = NameResolutionError("nowhere.invalid", None, OSError("Name or service not known"))  # type: ignore[arg-type]
+    return boto.EndpointConnectionError(endpoint_url="https://nowhere.invalid", error=reason)
+
+
+def refused_connection() -> Exception:
+    reason = NewConnectionError(None, "Connection refused")  # type: ignore[arg-type]
+    return boto.EndpointConnectionError(endpoint_url="https://s3.example", error=reason)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "says"),
+    [
+        (answer(404, "NoSuchBucket"), "NoBucket", "the bucket b does not exist: create it"),
+        (answer(404, "NoSuchKey"), "NotFound", "s3://b/k does not exist"),
+        (answer(403, "AccessDenied"), "NoRights", "not allowed to write s3://b/k: .*s3:PutObject"),
+        (answer(403, "403"), "NoRights", "not allowed to write"),
+        (answer(403, "InvalidAccessKeyId"), "BadCredentials", "check the keys"),
+        (answer(403, "SignatureDoesNotMatch"), "BadCredentials", "check the keys"),
+        (answer(400, "ExpiredToken"), "BadCredentials", "check the keys"),
+        (answer(403, "RequestTimeTooSkewed"), "ClockSkew", "set the clock"),
+        (answer(301, "PermanentRedirect"), "WrongRegion", "set checkpoint.s3.region to the bucket's"),
+        (answer(301, "301", **{"x-amz-bucket-region": "eu-west-1"}), "WrongRegion", "region to eu-west-1"),
+        (answer(400, "AuthorizationHeaderMalformed"), "WrongRegion", "checkpoint.s3.region"),
+        (
+            answer(405, "MethodNotAllowed"),
+            "WrongEndpoint",
+            "answered 405 MethodNotAllowed when asked to write",
+        ),
+        (ResponseParserError("no XML"), "WrongEndpoint", "answers are not those of S3"),
+        (unknown_name(), "WrongEndpoint", "its name is not known"),
+        (boto.SSLError(endpoint_url="https://s3.example", error="self-signed"), "Tls", "checkpoint.s3.ca"),
+        (boto.NoCredentialsError(), "NoCredentials", "name a Secret"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_will_not_pass_is_said_at_once(error: Exception, reason: str, says: str) -> None:
+    result = translated(error, **WHERE)
+    assert isinstance(result, StoreError)
+    assert result.reason == reason
+    with pytest.raises(StoreError, match=says):
+        raise result
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        answer(500, "InternalError"),
+        answer(503, "SlowDown"),
+        answer(502, ""),
+        answer(409, "ConditionalRequestConflict"),
+        answer(429, "TooManyRequests"),
+        refused_connection(),
+        boto.ReadTimeoutError(endpoint_url="https://s3.example", error="timed out"),
+        boto.ConnectionClosedError(endpoint_url="https://s3.example"),
+    ],
+    ids=str,
+)
+def test_what_may_pass_is_tried_again_and_then_called_unavailable(error: Exception) -> None:
+    result = translated(error, **WHERE)
+    assert isinstance(result, TransientError)
+    assert isinstance(result.final, StoreError)
+    assert result.final.reason == "Unavailable"
+    assert "s3://b/k does not answer" in str(result.final)
+
+
+def test_our_own_faults_are_not_dressed_up() -> None:
+    fault = KeyError("ours")
+    assert translated(fault, **WHERE) is fault
