@@ -1,0 +1,154 @@
+"""The agent: a small HTTP server in the driver, for the operator and for `headrace dev`.
+
+Every call but /healthz carries the attempt's token, and the uid of the attempt it means: addresses are
+reused, and a drain must not hit a stranger.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import socketserver
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from hmac import compare_digest
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+log = logging.getLogger("headrace")
+
+_SLOWEST_CLIENT_SECONDS = 10
+_LARGEST_BODY_BYTES = 65536
+_OPEN_METRICS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class Served:
+    """What the agent answers from. Each of them must return at once, also while the JVM hangs."""
+
+    status: Callable[[], dict[str, Any]]
+    drain: Callable[[], dict[str, Any]]
+    metrics: Callable[[], bytes]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    code: HTTPStatus
+    body: bytes
+    content_type: str = "application/json"
+
+
+class Agent:
+    def __init__(self, *, host: str, port: int, token: str, uid: str, served: Served) -> None:
+        handler = type("Handler", (_Handler,), {"token": token.encode(), "uid": uid, "served": served})
+        self._server = _Server((host, port), handler)
+
+    @property
+    def port(self) -> int:
+        return self._server.server_address[1]
+
+    def start(self) -> None:
+        threading.Thread(target=self._server.serve_forever, name="headrace-agent", daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+    def server_bind(self) -> None:
+        # HTTPServer's own asks the name service who we are, which can take seconds in a container.
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    token: bytes
+    uid: str
+    served: Served
+    protocol_version = "HTTP/1.1"
+    server_version = "headrace"
+    sys_version = ""
+    timeout = _SLOWEST_CLIENT_SECONDS
+
+    def do_GET(self) -> None:
+        self._answer("GET")
+
+    def do_POST(self) -> None:
+        self._answer("POST")
+
+    def _answer(self, method: str) -> None:
+        self._drop_body()
+        try:
+            answer = self._route(method)
+        except Exception:
+            log.exception("the agent failed to answer %s %s", method, self.path)
+            answer = _error(HTTPStatus.INTERNAL_SERVER_ERROR, "see the driver's log")
+        self.send_response(answer.code)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def _route(self, method: str) -> _Answer:
+        path = self.path.partition("?")[0]
+        if path == "/healthz":
+            return _json({"status": "ok"}) if method == "GET" else _wrong_method("GET")
+        refusal = self._refusal(uid_required=path != "/metrics")
+        if refusal is not None:
+            return refusal
+        match method, path:
+            case "GET", "/v1/status":
+                return _json(self.served.status())
+            case "POST", "/v1/drain":
+                return _json(self.served.drain(), HTTPStatus.ACCEPTED)
+            case "GET", "/metrics":
+                return _Answer(HTTPStatus.OK, self.served.metrics(), _OPEN_METRICS)
+            case _, "/v1/status" | "/metrics":
+                return _wrong_method("GET")
+            case _, "/v1/drain":
+                return _wrong_method("POST")
+            case _:
+                return _error(HTTPStatus.NOT_FOUND, "paths are /healthz, /v1/status, /v1/drain and /metrics")
+
+    def _refusal(self, *, uid_required: bool) -> _Answer | None:
+        given = self.headers.get("Authorization", "").encode("utf-8", "replace")
+        if not compare_digest(given, b"Bearer " + self.token):
+            return _error(HTTPStatus.UNAUTHORIZED, "the token is missing or wrong")
+        uid = self.headers.get("X-Headrace-Uid")
+        # A Prometheus server knows no uid; reading the numbers of the next attempt does no harm.
+        if uid == self.uid or (uid is None and not uid_required):
+            return None
+        asked = uid or "(no X-Headrace-Uid given)"
+        return _error(HTTPStatus.CONFLICT, f"this is attempt {self.uid}, not {asked}")
+
+    def _drop_body(self) -> None:
+        length = self.headers.get("Content-Length", "0")
+        if not length.isdigit() or int(length) > _LARGEST_BODY_BYTES:
+            self.close_connection = True
+            return
+        self.rfile.read(int(length))
+
+    def log_message(self, format: str, *args: Any) -> None:
+        log.debug("agent: " + format, *args)
+
+
+def _json(content: dict[str, Any], code: HTTPStatus = HTTPStatus.OK) -> _Answer:
+    return _Answer(code, json.dumps(content).encode())
+
+
+def _error(code: HTTPStatus, message: str) -> _Answer:
+    return _json({"error": code.phrase.title().replace(" ", ""), "message": message}, code)
+
+
+def _wrong_method(allowed: str) -> _Answer:
+    return _error(HTTPStatus.METHOD_NOT_ALLOWED, f"use {allowed}")

@@ -1,0 +1,136 @@
+"""When an attempt ends, and why: the decision alone, without doing it. The first cause wins.
+
+the application and all its queries have ended             Completed
+someone asks (agent, signal, parent gone)                  Drained
+the application breaks a rule                              Refused           others drained first
+the application fails outside of a query                   ApplicationError  others drained first
+a query fails                                              QueryFailed       others drained first
+a newer attempt holds the run                              Fenced            at once
+a batch takes too long, and the manifest says Restart      BatchStuck        others drained first
+the JVM is gone                                            InternalError     at once
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace_jobs.harness.control import Fenced, StoreUnavailable
+from headrace_jobs.harness.failure import Failure, UserCode, failure_of_exception
+from headrace_jobs.harness.rules import Refused
+from headrace_jobs.harness.termination import Reason
+
+# The parent of a local driver is gone without a word: nobody waits for this driver's end any more.
+PARENT_GONE_DRAIN_SECONDS = 20.0
+# Other queries end at a batch boundary if they can, but the fault must be told soon.
+FAILED_DRAIN_SECONDS = 20.0
+
+
+class CannotStart(Exception):
+    """The driver could not be started, and it is not the application's fault."""
+
+
+@dataclass(frozen=True)
+class QueryEnd:
+    """How a query ended. No failure: by itself, by a stop, or by a drain."""
+
+    failure: Failure | None = None
+    fenced: bool = False
+    drained: bool = False
+    jvm_lost: bool = False
+
+
+@dataclass(frozen=True)
+class DrainRequested:
+    by: str
+    timeout_seconds: float
+
+
+@dataclass(frozen=True)
+class QueryEnded:
+    name: str
+    end: QueryEnd
+
+
+@dataclass(frozen=True)
+class ApplicationEnded:
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True)
+class BatchStuck:
+    query: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class JvmEnded:
+    how: str
+
+
+Event = DrainRequested | QueryEnded | ApplicationEnded | BatchStuck | JvmEnded
+
+
+@dataclass(frozen=True)
+class Ending:
+    """`drain_seconds` None: at once. `leave_out`: a query that is beyond help."""
+
+    reason: Reason
+    message: str
+    failure: Failure | None = None
+    drain_seconds: float | None = None
+    leave_out: frozenset[str] = frozenset()
+
+
+def ending_for(event: Event, *, application_ended: bool, active: int, own: UserCode) -> Ending | None:
+    """What an event means for the attempt; None: it goes on. `active` counts the queries still running."""
+    match event:
+        case DrainRequested(by, seconds):
+            return Ending(Reason.DRAINED, by, drain_seconds=seconds)
+        case BatchStuck(query, sentence):
+            return Ending(
+                Reason.BATCH_STUCK, sentence, drain_seconds=FAILED_DRAIN_SECONDS, leave_out=frozenset({query})
+            )
+        case JvmEnded(how):
+            return Ending(Reason.INTERNAL_ERROR, f"the driver's JVM {how}. Its last lines are in the log")
+        case QueryEnded(name, QueryEnd(failure=Failure() as failure, fenced=fenced)):
+            return query_failed(name, failure, fenced=fenced)
+        case ApplicationEnded(error) if error is not None and not _is_good_exit(error):
+            return _application_failed(error, own)
+        case _:
+            return _completed() if application_ended and active == 0 else None
+
+
+def _completed() -> Ending:
+    return Ending(Reason.COMPLETED, "the application and all its queries have ended")
+
+
+def query_failed(name: str, failure: Failure, *, fenced: bool) -> Ending:
+    if fenced:
+        return Ending(Reason.FENCED, failure.sentence, failure)
+    message = f"query {name} failed: {failure.sentence}"
+    return Ending(Reason.QUERY_FAILED, message, failure, drain_seconds=FAILED_DRAIN_SECONDS)
+
+
+def _application_failed(error: BaseException, own: UserCode) -> Ending:
+    match error:
+        case Fenced():
+            return Ending(Reason.FENCED, str(error))
+        case CannotStart():
+            return Ending(Reason.INTERNAL_ERROR, str(error))
+        case StoreUnavailable():
+            return Ending(Reason.STORE_UNAVAILABLE, str(error))
+        case Refused():
+            failure = failure_of_exception(error, own)
+            failure = Failure("Refused", str(error), failure.frame)
+            return Ending(Reason.REFUSED, failure.sentence, failure, drain_seconds=FAILED_DRAIN_SECONDS)
+        case SystemExit():
+            told = error.code if isinstance(error.code, int) else repr(error.code)
+            failure = failure_of_exception(error, own)
+            failure = Failure("SystemExit", f"the application called sys.exit({told})", failure.frame)
+        case _:
+            failure = failure_of_exception(error, own)
+    return Ending(Reason.APPLICATION_ERROR, failure.sentence, failure, drain_seconds=FAILED_DRAIN_SECONDS)
+
+
+def _is_good_exit(error: BaseException) -> bool:
+    return isinstance(error, SystemExit) and error.code in (None, 0)

@@ -1,0 +1,168 @@
+"""How far behind its sources a query is: from the offsets in its progress, or, for files, from the directory.
+
+What cannot be known is said to be unknown, with the reason: a zero would tell an autoscaler to scale down.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from headrace_jobs.harness.view import Lag
+
+_DESCRIBED = re.compile(r"^(?P<kind>\w+)\[(?P<where>.*?)\]?$", re.DOTALL)
+_LOG_NAME = re.compile(r"^(?P<number>\d+)(?P<compact>\.compact)?$")
+
+
+class LagMeter:
+    """Measures the queries of one run; remembers which files were read, so that each look is cheap."""
+
+    def __init__(self, run_path: str) -> None:
+        self._run_directory = local_directory(run_path)
+        self._read_files: dict[tuple[str, int], ReadFiles] = {}
+
+    def measure(self, query: str, progress: dict[str, Any]) -> Lag:
+        return total(
+            [self._of_source(query, index, source) for index, source in enumerate(progress["sources"])]
+        )
+
+    def _of_source(self, query: str, index: int, source: dict[str, Any]) -> Lag:
+        description = source.get("description") or ""
+        kind, where = _kind_and_place(description)
+        match kind:
+            case "FileStreamSource":
+                return self._of_files(query, index, where)
+            case "KafkaV2":
+                return offsets_behind(source, "as of the last progress; Kafka's end offsets move on since")
+            case _ if "PythonMicroBatchStream" in description:
+                return offsets_behind(source, "in units of the source's own offsets")
+            case _:
+                return unknown(f"the source {kind} does not tell how much is waiting")
+
+    def _of_files(self, query: str, index: int, where: str) -> Lag:
+        directory = local_directory(where)
+        if directory is None or self._run_directory is None:
+            return unknown("unread files are counted in local directories only")
+        log = self._run_directory / "queries" / query / "sources" / str(index)
+        read = self._read_files.setdefault((query, index), ReadFiles(log))
+        try:
+            waiting = sum(1 for file in files_below(str(directory)) if file not in read.paths())
+        except OSError as error:
+            return unknown(f"the files in {directory} cannot be counted: {error.strerror}")
+        return Lag(known=True, rows=None, files=waiting, why=f"files in {directory} that were not read yet")
+
+
+@dataclass
+class ReadFiles:
+    """The files a file source has taken, from its log: entries 0, 1, …, every tenth with all before it."""
+
+    log: Path
+    _paths: set[str] = field(default_factory=set)
+    _newest: int = -1
+
+    def paths(self) -> set[str]:
+        entries = sorted(_log_entries(self.log))
+        compact = max((number for number, name in entries if name.endswith(".compact")), default=-1)
+        # A compacted entry tells everything up to it, so it is only needed where we are behind it.
+        start = max(self._newest + 1, compact if compact > self._newest else 0)
+        for number, name in entries:
+            if number >= start:
+                self._paths.update(_paths_in(self.log / name))
+                self._newest = number
+        return self._paths
+
+
+def total(lags: list[Lag]) -> Lag:
+    """The lag of a query over all its sources: known only if each one is."""
+    if not lags:
+        return unknown("the query has no source")
+    for lag in lags:
+        if not lag.known:
+            return lag
+    rows = [lag.rows for lag in lags if lag.rows is not None]
+    files = [lag.files for lag in lags if lag.files is not None]
+    return Lag(
+        known=True,
+        rows=sum(rows) if rows else None,
+        files=sum(files) if files else None,
+        why="; ".join(dict.fromkeys(lag.why for lag in lags)),
+    )
+
+
+def offsets_behind(source: dict[str, Any], why: str) -> Lag:
+    """Latest minus read, over all partitions; both are nested maps of numbers."""
+    latest, read = source.get("latestOffset"), source.get("endOffset")
+    if latest is None:
+        return unknown("the source does not report its latest offset")
+    ends, reads = dict(_numbers(latest)), dict(_numbers(read))
+    if not ends or ends.keys() - reads.keys():
+        return unknown("the source's offsets are not plain numbers")
+    return Lag(known=True, rows=sum(max(0, ends[key] - reads[key]) for key in ends), files=None, why=why)
+
+
+def unknown(why: str) -> Lag:
+    return Lag(known=False, rows=None, files=None, why=why)
+
+
+def local_directory(url: str) -> Path | None:
+    """The path of a file: URL, which Spark writes with one slash or three; None for other places."""
+    parsed = urlparse(url)
+    return Path(unquote(parsed.path)) if parsed.scheme == "file" else None
+
+
+def files_below(pattern: str) -> Iterator[str]:
+    """The data files a file source would see: hidden ones and those that begin with _ are not data."""
+    for root in glob.glob(pattern) if glob.has_magic(pattern) else [pattern]:  # noqa: PTH207
+        if Path(root).is_file():
+            yield root
+            continue
+        for directory, inner, names in os.walk(root):
+            inner[:] = [name for name in inner if _is_data(name)]
+            yield from (os.path.join(directory, name) for name in names if _is_data(name))  # noqa: PTH118 - hot
+
+
+def _is_data(name: str) -> bool:
+    return not name.startswith((".", "_")) and not name.endswith("._COPYING_")
+
+
+def _kind_and_place(description: str) -> tuple[str, str]:
+    match = _DESCRIBED.match(description)
+    return (match["kind"], match["where"]) if match else (description.partition("@")[0], "")
+
+
+def _numbers(offset: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+    """The leaves of nested maps; nothing at all if one of them is no number."""
+    if isinstance(offset, int) and not isinstance(offset, bool):
+        yield path, offset
+    elif isinstance(offset, dict):
+        for key, value in offset.items():
+            yield from _numbers(value, (*path, key))
+
+
+def _log_entries(log: Path) -> Iterator[tuple[int, str]]:
+    try:
+        names = [path.name for path in log.iterdir()]
+    except FileNotFoundError:
+        return
+    for name in names:
+        match = _LOG_NAME.match(name)
+        if match:
+            yield int(match["number"]), name
+
+
+def _paths_in(entry: Path) -> Iterator[str]:
+    try:
+        lines = entry.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:  # compacted and purged since the listing; the compacted entry has it
+        return
+    for line in lines[1:]:  # the first line is the version
+        directory = local_directory(json.loads(line)["path"])
+        if directory is not None:
+            yield str(directory)

@@ -1,0 +1,212 @@
+"""The queries of a job: each one watched from its start to its end.
+
+User code gets a `ManagedQuery`, a StreamingQuery like any other, with two differences: it waits on what
+the harness knows instead of on the JVM (so the JVM's query behind it can be replaced), and the end of a
+drained query is a normal stop, not an exception.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headrace_jobs.harness.endings import QueryEnd
+from headrace_jobs.harness.failure import (
+    DRAINED_CLASS,
+    FENCED_CLASS,
+    JavaFault,
+    UserCode,
+    ended_by,
+    failure_of_exception,
+    failure_of_query,
+)
+
+log = logging.getLogger("headrace")
+
+_SIGNAL_SECONDS = 0.1
+
+
+class BatchScope:
+    """What the harness knows of the batches of one query while user code runs in them."""
+
+    def __init__(self) -> None:
+        self.lineage: str | None = None
+        self.error: BaseException | None = None
+
+
+class ManagedQuery(StreamingQuery):
+    def __init__(self, name: str, jsq: Any, scope: BatchScope, draining: threading.Event) -> None:
+        super().__init__(jsq)
+        self._draining = draining
+        self._scope = scope
+        self._ended = threading.Event()
+        self._end: QueryEnd | None = None
+        self._error: StreamingQueryException | None = None
+        # Asked once, so that they can be told when the JVM is gone.
+        self.query_name = name
+        self.lineage: str = jsq.id().toString()
+        self.run_id: str = jsq.runId().toString()
+        self.stopping = False
+
+    @property
+    def java(self) -> Any:
+        """The query in the JVM."""
+        return self._jsq
+
+    @property
+    def end(self) -> QueryEnd | None:
+        """None while the query runs."""
+        return self._end
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name, as below
+        return self._end is None
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
+        if timeout is not None and (isinstance(timeout, bool) or timeout <= 0):
+            return super().awaitTermination(timeout)  # raises Spark's own complaint
+        ended = self._ended.wait(timeout)
+        if self._error is not None:
+            raise self._error
+        return ended if timeout is not None else None
+
+    def exception(self) -> StreamingQueryException | None:
+        return self._error
+
+    def stop(self) -> None:
+        """As Spark's: it cuts a running batch, which the next attempt repeats. Not during a drain, though:
+        then the batch ends first (jobs like to stop their queries when they see a SIGTERM)."""
+        # A script's own signal handler runs in the same instant as ours: give the drain time to begin.
+        if not self._draining.wait(_SIGNAL_SECONDS):
+            self.cut()
+        # The watching thread sees the end a moment later; after stop() a query must not look active.
+        self._ended.wait()
+
+    def cut(self) -> None:
+        """Stops the query wherever it is. What the interrupt breaks in it is not a failure."""
+        self.stopping = True
+        self.java.stop()
+
+    def repoint(self, jsq: Any) -> None:
+        """Puts another query of the JVM behind this object; whoever waits on it goes on waiting."""
+        self._jsq = jsq
+
+    def record_end(self, end: QueryEnd, error: StreamingQueryException | None) -> None:
+        self._error, self._end = error, end
+
+    def release_waiters(self) -> None:
+        self._ended.set()
+
+
+class QueryRegistry:
+    """All queries of this driver, by name, in the order of their start.
+
+    `draining` is set for good when a drain begins.
+    """
+
+    def __init__(self, on_end: Callable[[str, QueryEnd], None], own: UserCode) -> None:
+        self._on_end = on_end
+        self._own = own
+        self.draining = threading.Event()
+        self._changed = threading.Condition()
+        self._queries: dict[str, ManagedQuery] = {}
+        self._terminated: list[ManagedQuery] = []
+
+    def adopt(self, name: str, jsq: Any, scope: BatchScope) -> ManagedQuery:
+        query = ManagedQuery(name, jsq, scope, self.draining)
+        scope.lineage = query.lineage
+        with self._changed:
+            self._queries[name] = query
+        watcher = threading.Thread(
+            target=self._watch, args=(query,), name=f"headrace-watch-{name}", daemon=True
+        )
+        watcher.start()
+        log.info("query %s started", name)
+        return query
+
+    def all(self) -> list[ManagedQuery]:
+        with self._changed:
+            return list(self._queries.values())
+
+    def active(self) -> list[ManagedQuery]:
+        return [query for query in self.all() if query.isActive]
+
+    def wait_for_any_end(self, timeout: float | None) -> bool:
+        """Spark's `awaitAnyTermination`: also ends that happened before, until they are reset."""
+        with self._changed:
+            ended = self._changed.wait_for(lambda: self._terminated, timeout)
+            failed = next((query for query in self._terminated if query.exception() is not None), None)
+        if failed is not None:
+            raise cast(StreamingQueryException, failed.exception())
+        return bool(ended)
+
+    def reset_ends(self) -> None:
+        with self._changed:
+            self._terminated.clear()
+
+    def wait_for_failure(self, timeout: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: any(query.end and query.end.failure for query in self._queries.values()), timeout
+            )
+
+    def wait_until_ended(self, queries: Sequence[ManagedQuery], timeout: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: not any(query.isActive for query in queries), timeout)
+
+    def _watch(self, query: ManagedQuery) -> None:
+        end, error = self._await_end(query)
+        query.record_end(end, error)
+        # Told before user code wakes up: what it does then (raise, exit) is a consequence, not the cause.
+        self._on_end(query.query_name, end)
+        query.release_waiters()
+        with self._changed:
+            self._terminated.append(query)
+            self._changed.notify_all()
+
+    def _await_end(self, query: ManagedQuery) -> tuple[QueryEnd, StreamingQueryException | None]:
+        try:
+            with contextlib.suppress(StreamingQueryException):
+                query.java.awaitTermination()
+            error = StreamingQuery.exception(query)
+            if error is None:
+                return QueryEnd(), None
+            end = self._end_of(query, java_chain(query.java.exception().get()))
+        except Py4JNetworkError:
+            return QueryEnd(jvm_lost=True), None
+        return (end, error) if end.failure is not None else (end, None)
+
+    def _end_of(self, query: ManagedQuery, chain: list[JavaFault]) -> QueryEnd:
+        if ended_by(chain, FENCED_CLASS):
+            return QueryEnd(failure=failure_of_query(chain, self._own), fenced=True)
+        if ended_by(chain, DRAINED_CLASS):
+            return QueryEnd(drained=True)
+        if query.stopping:
+            return QueryEnd()
+        if query._scope.error is not None:
+            return QueryEnd(failure=failure_of_exception(query._scope.error, self._own))
+        return QueryEnd(failure=failure_of_query(chain, self._own))
+
+
+def java_chain(throwable: Any) -> list[JavaFault]:
+    """A throwable and its causes, outermost first."""
+    chain: list[JavaFault] = []
+    link = throwable
+    while link is not None and len(chain) < 20:
+        chain.append(JavaFault(link.getClass().getName(), link.getMessage() or "", _condition(link)))
+        link = link.getCause()
+    return chain
+
+
+def _condition(throwable: Any) -> str | None:
+    try:
+        return throwable.getCondition()  # of SparkThrowable; other classes have no such method
+    except Py4JError:
+        return None

@@ -1,0 +1,62 @@
+"""What needs pyspark, in one place: it is imported while the JVM starts, not before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from headrace_jobs.harness.conf import spark_url
+from headrace_jobs.harness.control import CheckpointControl
+from headrace_jobs.harness.driver_jvm import Gateway
+from headrace_jobs.harness.endings import QueryEnd
+from headrace_jobs.harness.failure import UserCode
+from headrace_jobs.harness.lag import LagMeter
+from headrace_jobs.harness.managed import QueryRegistry
+from headrace_jobs.harness.manager import take_over_manager
+from headrace_jobs.harness.observer import Observer
+from headrace_jobs.harness.patches import Patches
+from headrace_jobs.harness.runfile import RunFile
+from headrace_jobs.harness.session import guard_session, open_session
+from headrace_jobs.harness.writer import take_over_writers
+
+
+@dataclass(frozen=True)
+class SparkSide:
+    session: SparkSession
+    registry: QueryRegistry
+    control: CheckpointControl
+    observer: Observer
+
+    def stop_spark(self) -> None:
+        java_context: Any = self.session.sparkContext._jsc
+        java_context.stop()
+
+
+def take_over_spark(
+    run_file: RunFile,
+    gateway: Gateway,
+    *,
+    own: UserCode,
+    claim_body: str,
+    on_query_end: Callable[[str, QueryEnd], None],
+) -> SparkSide:
+    """Opens the session, claims the run, and makes every query of user code one of ours."""
+    session = open_session(gateway)
+    for path in run_file.application.py_files:
+        if not Path(path).is_dir():  # directories are on the import path already
+            session.sparkContext.addPyFile(path)
+    control = CheckpointControl(session, spark_url(run_file.run_path))
+    control.claim(run_file.attempt, claim_body)
+    registry = QueryRegistry(on_query_end, own)
+    patches = Patches()
+    guard_session(patches)
+    take_over_writers(patches, run_file, registry)
+    take_over_manager(patches, registry)
+    observer = Observer(registry, LagMeter(run_file.run_path).measure, time.monotonic)
+    observer.start()
+    return SparkSide(session, registry, control, observer)

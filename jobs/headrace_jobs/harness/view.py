@@ -1,0 +1,178 @@
+"""What is known of a query from its progress, as the agent's status and the metrics show it. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+_SOURCE_FIELDS = ("description", "startOffset", "endOffset", "latestOffset", "numInputRows")
+PROCESSING = "Processing new data"
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How far behind a query is. Unknown is never zero: then the numbers are None and `why` says why."""
+
+    known: bool
+    rows: int | None
+    files: int | None
+    why: str
+
+
+NO_PROGRESS_YET = Lag(known=False, rows=None, files=None, why="no batch has ended yet")
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over all progress of this attempt."""
+
+    batches: int = 0
+    input_rows: int = 0
+    late_rows_dropped: int = 0
+    batch_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class QueryView:
+    name: str
+    id: str
+    run_id: str
+    active: bool = True
+    trigger_active: bool = False
+    message: str = ""
+    # Since when the query is where it is now (same batch, same message), by a clock that never jumps;
+    # None while it waits.
+    busy_since: float | None = None
+    stuck: bool = False
+    error: str | None = None
+    # The newest progress (also of a trigger that found nothing), and the newest of a batch.
+    progress: dict[str, Any] | None = None
+    batch: dict[str, Any] | None = None
+    totals: Totals = Totals()
+    lag: Lag = NO_PROGRESS_YET
+
+    @property
+    def committed_batch(self) -> int | None:
+        """Spark reports a batch after its commit. A trigger that found nothing carries the next number."""
+        if self.progress is None:
+            return None
+        number = self.progress["batchId"]
+        committed = number if is_batch(self.progress) else number - 1
+        return committed if committed >= 0 else None
+
+    @property
+    def batch_duration_ms(self) -> int | None:
+        return _duration_ms(self.batch) if self.batch else None
+
+    @property
+    def state_rows(self) -> int | None:
+        return self._state_sum("numRowsTotal")
+
+    @property
+    def state_bytes(self) -> int | None:
+        return self._state_sum("memoryUsedBytes")
+
+    @property
+    def watermark(self) -> str | None:
+        """None until event time has moved it: Spark begins with 1970."""
+        told = ((self.batch or {}).get("eventTime") or {}).get("watermark")
+        return None if told is None or told.startswith("1970-01-01T00:00:00.000") else told
+
+    def _state_sum(self, key: str) -> int | None:
+        if self.batch is None:
+            return None
+        return sum(operator.get(key, 0) for operator in self.batch.get("stateOperators") or [])
+
+    @property
+    def last_progress_at(self) -> str | None:
+        """Spark's own timestamp is the begin of the batch."""
+        if self.progress is None:
+            return None
+        began = datetime.fromisoformat(self.progress["timestamp"]).timestamp()
+        return iso(began + _duration_ms(self.progress) / 1000)
+
+
+def is_batch(progress: dict[str, Any]) -> bool:
+    return "addBatch" in (progress.get("durationMs") or {})
+
+
+def with_progress(view: QueryView, progress: dict[str, Any]) -> QueryView:
+    """One more progress of Spark's, in the order in which they came."""
+    # Whatever was busy has just ended.
+    view = replace(view, progress=progress, busy_since=None)
+    if not is_batch(progress):
+        return view
+    operators = progress.get("stateOperators") or []
+    late = sum(operator.get("numRowsDroppedByWatermark", 0) for operator in operators)
+    totals = Totals(
+        batches=view.totals.batches + 1,
+        input_rows=view.totals.input_rows + progress["numInputRows"],
+        late_rows_dropped=view.totals.late_rows_dropped + late,
+        batch_seconds=view.totals.batch_seconds + _duration_ms(progress) / 1000,
+    )
+    return replace(view, batch=progress, totals=totals)
+
+
+def with_status(view: QueryView, status: dict[str, Any], now: float) -> QueryView:
+    """Spark's answer to what the query does just now."""
+    active, message = bool(status["isTriggerActive"]), str(status["message"])
+    same = active and view.trigger_active and message == view.message
+    return replace(
+        view,
+        trigger_active=active,
+        message=message,
+        busy_since=None if not active else view.busy_since if same and view.busy_since is not None else now,
+    )
+
+
+def _duration_ms(progress: dict[str, Any]) -> int:
+    return int(progress.get("batchDuration") or progress.get("durationMs", {}).get("triggerExecution") or 0)
+
+
+def to_status(view: QueryView, *, clock_offset: float) -> dict[str, Any]:
+    """The query's entry in GET /v1/status. `clock_offset` leads from the view's clock to the calendar."""
+    progress, batch = view.progress, view.batch
+    committed = view.committed_batch
+    since = view.busy_since if view.trigger_active and view.message == PROCESSING else None
+    return {
+        "name": view.name,
+        "id": view.id,
+        "runId": view.run_id,
+        "active": view.active,
+        "batch": committed + 1 if committed is not None and since is not None else committed,
+        "committedBatch": committed,
+        "triggerActive": view.trigger_active,
+        "message": view.message,
+        "batchStartedAt": iso(since + clock_offset) if since is not None else None,
+        "batchDurationMs": view.batch_duration_ms,
+        "inputRows": batch["numInputRows"] if batch else None,
+        "totalInputRows": view.totals.input_rows,
+        "inputRowsPerSecond": _rate(progress, "inputRowsPerSecond"),
+        "processedRowsPerSecond": _rate(progress, "processedRowsPerSecond"),
+        "watermark": view.watermark,
+        "stateRows": view.state_rows,
+        "stateBytes": view.state_bytes,
+        "lateRowsDropped": view.totals.late_rows_dropped,
+        "lag": vars(view.lag) | {},
+        "lastProgressAt": view.last_progress_at,
+        "sources": [_source(source) for source in progress["sources"]] if progress else [],
+        "sink": progress["sink"].get("description") if progress else None,
+        "stuck": view.stuck,
+        "error": view.error,
+    }
+
+
+def iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _rate(progress: dict[str, Any] | None, key: str) -> float | None:
+    """Spark writes NaN and infinity where it cannot divide; JSON knows neither."""
+    value = progress.get(key) if progress else None
+    return round(value, 3) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _source(source: dict[str, Any]) -> dict[str, Any]:
+    return {key: source.get(key) for key in _SOURCE_FIELDS}

@@ -1,0 +1,20 @@
+"""A run file as the operator writes it."""
+
+GOOD = {
+    "job": {"namespace": "shop", "name": "orders", "uid": "j-1"},
+    "run": 3,
+    "attempt": 2,
+    "epoch": 7,
+    "uid": "a-1",
+    "store": "s3://bucket/shop/orders/j-1",
+    "application": {"file": "/app/job.py", "module": None, "args": ["--x"], "pyFiles": []},
+    "sparkConf": {"spark.master": "local[2]"},
+    "trigger": {"mode": "Continuous", "intervalSeconds": 2},
+    "agent": {"host": "127.0.0.1", "port": 0, "tokenFile": None},
+    "terminationMessagePath": "/tmp/t.json",
+    "processFile": "/tmp/p.json",
+    "drainTimeoutSeconds": 120,
+    "watchParent": True,
+    "watchdog": {"batchTimeoutSeconds": 1800, "action": "Restart"},
+    "mode": "active",
+}

@@ -1,0 +1,115 @@
+"""The agent's HTTP: who may ask what."""
+
+import http.client
+import json
+
+import pytest
+
+from headrace_jobs.harness.agent import Agent, Served
+
+TOKEN, UID = "s3cret", "attempt-1"
+GOOD = {"Authorization": f"Bearer {TOKEN}", "X-Headrace-Uid": UID}
+
+
+@pytest.fixture(scope="module")
+def asked():
+    return []
+
+
+@pytest.fixture
+def drains(asked):
+    asked.clear()
+    return asked
+
+
+@pytest.fixture(scope="module")
+def agent(asked):
+    def drain():
+        asked.append(1)
+        return {"phase": "Draining"}
+
+    served = Served(status=lambda: {"phase": "Running"}, drain=drain, metrics=lambda: b"m 1\n")
+    agent = Agent(host="127.0.0.1", port=0, token=TOKEN, uid=UID, served=served)
+    agent.start()
+    yield agent
+    agent.close()
+
+
+def call(agent, method, path, headers, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", agent.port, timeout=10)
+    connection.request(method, path, body=body, headers=headers)
+    response = connection.getresponse()
+    text = response.read()
+    connection.close()
+    return response.status, text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "code"),
+    [
+        ("GET", "/healthz", {}, 200),
+        ("GET", "/healthz?x=1", {}, 200),
+        ("GET", "/v1/status", GOOD, 200),
+        ("POST", "/v1/drain", GOOD, 202),
+        ("GET", "/metrics", GOOD, 200),
+        ("GET", "/metrics", {"Authorization": f"Bearer {TOKEN}"}, 200),
+        ("GET", "/metrics", {}, 401),
+        ("GET", "/metrics", GOOD | {"X-Headrace-Uid": "other"}, 409),
+        ("GET", "/v1/status", {}, 401),
+        ("GET", "/v1/status", {"X-Headrace-Uid": UID}, 401),
+        ("GET", "/v1/status", GOOD | {"Authorization": "Bearer wrong"}, 401),
+        ("GET", "/v1/status", GOOD | {"Authorization": TOKEN}, 401),
+        ("GET", "/v1/status", GOOD | {"Authorization": "Bearer "}, 401),
+        ("GET", "/v1/status", GOOD | {"Authorization": "Bearer wröng".encode()}, 401),
+        ("GET", "/v1/status", {"Authorization": f"Bearer {TOKEN}"}, 409),
+        ("POST", "/v1/drain", GOOD | {"X-Headrace-Uid": "attempt-0"}, 409),
+        ("GET", "/v1/drain", GOOD, 405),
+        ("POST", "/v1/status", GOOD, 405),
+        ("POST", "/healthz", {}, 405),
+        ("GET", "/v2/status", GOOD, 404),
+        ("GET", "/v2/status", {}, 401),
+    ],
+)
+def test_who_may_ask_what(agent, drains, *, method, path, headers, code):
+    status, text = call(agent, method, path, headers)
+    assert status == code
+    if path != "/metrics" or code != 200:
+        told = json.loads(text)
+        assert code < 400 or set(told) == {"error", "message"}
+    assert bool(drains) == (code == 202)
+
+
+def test_a_drain_may_be_asked_for_again_and_a_body_does_no_harm(agent, drains):
+    for body in (None, b"{}", b"x" * 1000):
+        assert call(agent, "POST", "/v1/drain", GOOD, body)[0] == 202
+    assert len(drains) == 3
+
+
+def test_one_connection_serves_many_calls(agent):
+    connection = http.client.HTTPConnection("127.0.0.1", agent.port, timeout=10)
+    for _ in range(3):
+        connection.request("POST", "/v1/drain", body=b"{}", headers=GOOD)
+        response = connection.getresponse()
+        assert response.status == 202
+        response.read()
+    connection.close()
+
+
+def test_a_fault_of_ours_is_an_answer_too():
+    def broken():
+        raise RuntimeError("oh")
+
+    served = Served(status=broken, drain=dict, metrics=lambda: b"")
+    agent = Agent(host="127.0.0.1", port=0, token=TOKEN, uid=UID, served=served)
+    agent.start()
+    status, text = call(agent, "GET", "/v1/status", GOOD)
+    agent.close()
+    assert status == 500
+    assert json.loads(text)["message"] == "see the driver's log"
+
+
+def test_it_listens_on_ipv6_as_well():
+    served = Served(status=dict, drain=dict, metrics=lambda: b"")
+    agent = Agent(host="::1", port=0, token=TOKEN, uid=UID, served=served)
+    assert agent.port > 0
+    agent._server.server_close()

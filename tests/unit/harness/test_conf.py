@@ -1,0 +1,86 @@
+"""Settings that Headrace owns cannot be changed, and everything else can."""
+
+import json
+
+import pytest
+
+from headrace_jobs.harness.conf import (
+    PINNED_SESSION_CONF,
+    check_session_conf,
+    check_user_conf,
+    driver_conf,
+    spark_url,
+)
+from headrace_jobs.harness.rules import Refused
+from headrace_jobs.harness.runfile import parse_run_file
+from tests.unit.harness.samples import GOOD
+
+
+def conf_of(**spark_conf: str) -> dict[str, str]:
+    run_file = parse_run_file(json.dumps({**GOOD, "sparkConf": spark_conf}))
+    return driver_conf(run_file, jar="file:///headrace.jar", run_context="{}")
+
+
+def test_the_driver_gets_its_run_and_what_is_pinned():
+    conf = conf_of(**{"spark.master": "local[2]", "spark.sql.shuffle.partitions": "8"})
+    assert conf["spark.master"] == "local[2]"
+    assert conf["spark.sql.shuffle.partitions"] == "8"
+    assert conf["spark.hadoop.headrace.run.path"] == "s3a://bucket/shop/orders/j-1/run-3"
+    assert conf["spark.hadoop.headrace.attempt"] == "2"
+    assert conf["spark.hadoop.headrace.writer.id"] == "a-1"
+    assert conf["spark.app.name"] == "shop/orders"
+    assert {key: conf[key] for key in PINNED_SESSION_CONF} == {
+        key: wanted for key, (wanted, _) in PINNED_SESSION_CONF.items()
+    }
+
+
+def test_our_jar_joins_the_users_jars():
+    assert conf_of()["spark.jars"] == "file:///headrace.jar"
+    assert conf_of(**{"spark.jars": "a.jar,b.jar"})["spark.jars"] == "a.jar,b.jar,file:///headrace.jar"
+
+
+def test_defaults_give_way_to_the_manifest():
+    assert conf_of()["spark.ui.showConsoleProgress"] == "false"
+    assert conf_of(**{"spark.ui.showConsoleProgress": "true"})["spark.ui.showConsoleProgress"] == "true"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.sql.streaming.checkpointLocation",
+        "spark.sql.streaming.checkpointFileManagerClass",
+        "spark.sql.streaming.stateStore.providerClass",
+        "spark.hadoop.headrace.attempt",
+        "spark.remote",
+    ],
+)
+def test_owned_settings_are_refused_with_the_key(key):
+    with pytest.raises(Refused) as refusal:
+        conf_of(**{key: "mine"})
+    assert key in str(refusal.value)
+    assert "Remove it" in str(refusal.value)
+
+
+def test_an_owned_setting_with_our_own_value_does_no_harm():
+    key, (wanted, _) = next(iter(PINNED_SESSION_CONF.items()))
+    check_user_conf({key: wanted}, where="SparkSession.builder")
+    assert conf_of(**{key: wanted})[key] == wanted
+
+
+def test_a_session_that_was_changed_behind_our_back_is_refused_at_the_start_of_a_query():
+    good = {key: wanted for key, (wanted, _) in PINNED_SESSION_CONF.items()}
+    check_session_conf(good.get)
+    for key in good:
+        with pytest.raises(Refused) as refusal:
+            check_session_conf((good | {key: "other"}).get)
+        assert key in str(refusal.value)
+    with pytest.raises(Refused):
+        check_session_conf((good | {"spark.sql.streaming.checkpointLocation": "/tmp"}).get)
+
+
+@pytest.mark.parametrize(
+    ("url", "wanted"),
+    [("s3://b/x", "s3a://b/x"), ("s3a://b/x", "s3a://b/x"), ("file:///x", "file:///x")],
+)
+def test_spark_knows_s3_by_another_name(url, wanted):
+    assert spark_url(url) == wanted
