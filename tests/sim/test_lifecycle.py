@@ -128,6 +128,18 @@ def test_a_crash_restarts_the_same_run_with_growing_waits():
     assert [(run, attempt) for run, attempt, _ in started(world)] == [(1, n) for n in range(1, 6)]
 
 
+def test_waiting_for_the_next_attempt_writes_nothing():
+    world = a_running_world({"restart": {"backoff": {"min": "1m", "max": "5m"}}})
+    world.driver_ends(Ending.QUERY_FAILED, "boom")
+    world.pass_once()
+    before = world.writes
+    for _ in range(10):
+        world.later(5)
+        world.pass_once()
+    assert world.writes == before
+    assert "next attempt at 00:01:00 UTC" in condition(world, "Ready").message
+
+
 def test_an_attempt_that_lived_long_starts_the_count_anew():
     world = a_running_world({"restart": {"backoff": {"min": "2s", "max": "1m"}}})
     for _ in range(3):

@@ -57,7 +57,7 @@ def dev(
     from headrace.local.dev import DevOptions, DevSession, StateDirInUse  # noqa: PLC0415
     from headrace_jobs.jvm import JavaMissing, find_java  # noqa: PLC0415
 
-    job = load_streamjob(manifest)
+    job = load_streamjob(manifest, color=sys.stderr.isatty())
     if isinstance(job, str):
         _fail(job)
     try:
@@ -93,7 +93,7 @@ def validate(manifests: tuple[Path, ...]) -> None:
     """Check manifests: every problem with its line and a fix. Exit 1 if there is any."""
     from headrace.cli.manifest import check_file  # noqa: PLC0415
 
-    results = [check_file(path) for path in manifests]
+    results = [check_file(path, color=sys.stdout.isatty()) for path in manifests]
     for result in results:
         click.echo(result.text)
     sys.exit(0 if all(result.good for result in results) else 1)

@@ -80,18 +80,19 @@ def tried_fix(
     """The proposal after which the text is YAML again and closest to a good manifest."""
     before = len(mistakes_in(text))
     readable: list[tuple[float, int, TextFix]] = []
-    further: list[tuple[int, TextFix]] = []
+    further: list[tuple[int, int, TextFix]] = []
     for order, fix in enumerate(_proposals(text, mistake)):
         fixed = apply_text_edits(text, fix.edits)
         left = mistakes_in(fixed)
         if not left or len(left) < before:
             readable.append((badness(fixed), order, fix))
-        elif len(fixed) - _reached(left[0]) < len(text) - _reached(mistake):
-            # Less is left unread than before: measured from the end, for a fix may add characters.
-            further.append((order, fix))
-    if readable:
-        return min(readable, key=lambda each: each[:2])[2]
-    return further[0][1] if further else start_anew(text)
+        elif (unread := len(fixed) - _reached(left[0])) < len(text) - _reached(mistake):
+            # The parser gets further, measured from the end: a fix may add characters.
+            further.append((unread, order, fix))
+    for found in (readable, further):
+        if found:
+            return min(found, key=lambda each: each[:2])[2]
+    return start_anew(text)
 
 
 def _reached(mistake: Mistake) -> int:

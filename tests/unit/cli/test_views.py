@@ -14,7 +14,6 @@ from headrace.cli.views.live import picture
 from headrace.core.decision import Sentence
 from headrace.local.view import Snapshot
 
-NOW = datetime.now(UTC)
 
 QUERY = {
     "name": "revenue",
@@ -31,7 +30,9 @@ QUERY = {
 
 
 def a_snapshot(state="Running", *, conditions=(), query=QUERY, termination=None) -> Snapshot:
-    attempt = Attempt(number=3, epoch=7, state="Started", started_at=NOW - timedelta(seconds=75))
+    attempt = Attempt(
+        number=3, epoch=7, state="Started", started_at=datetime.now(UTC) - timedelta(seconds=75)
+    )
     status = StreamJobStatus(
         state=state,
         run=Run(number=2, revision="abc", attempt=attempt),
@@ -56,12 +57,14 @@ def drawn(snapshot: Snapshot) -> str:
 
 
 def a_condition(kind, status, reason, message):
-    return Condition(type=kind, status=status, reason=reason, message=message, last_transition_time=NOW)
+    return Condition(
+        type=kind, status=status, reason=reason, message=message, last_transition_time=datetime.now(UTC)
+    )
 
 
 def test_the_picture_answers_is_it_fine():
     text = drawn(a_snapshot())
-    for word in ("orders", "Running", "run 2", "attempt 3", "epoch 7", "75 s", "41", "12.3k", "1.23M"):
+    for word in ("orders", "Running", "run 2", "attempt 3", "epoch 7", "up 7", "41", "12.3k", "1.23M"):
         assert word in text
     for word in ("2 files", "10:42:17", "17", "0.41 s", "Ctrl-C drains"):
         assert word in text
