@@ -30,7 +30,7 @@ test: lint test-unit test-sim test-spark ## Everything that needs only Python an
 
 .PHONY: test-unit
 test-unit: setup ## Pure rules, in seconds
-	$(PYTEST) tests/unit -m 'not full'
+	$(PYTEST) tests/unit tests/cluster -m 'not full'
 
 .PHONY: test-sim
 test-sim: setup ## The lifecycle against a fake substrate: faults, crashes, hypothesis
@@ -43,6 +43,41 @@ test-spark: setup ## Real Spark on this machine: harness, checkpoints, headrace 
 .PHONY: test-spark-full
 test-spark-full: setup ## The long rest of test-spark
 	$(PYTEST) tests/spark
+
+.PHONY: test-apiserver
+test-apiserver: setup ## The CRDs on a real API server and etcd (compiled into the cache the first time)
+	$(PYTEST) tests/apiserver -m 'not full'
+
+.PHONY: test-e2e
+test-e2e: setup ## A real cluster with Spark pods, Kafka and S3 (needs root: see docs/contributing/cluster.md)
+	$(PYTEST) tests/e2e -m 'not full'
+
+.PHONY: test-cluster
+test-cluster: test-apiserver test-e2e ## The core of both cluster tiers
+
+.PHONY: test-e2e-full
+test-e2e-full: setup ## The long rest of the cluster tiers, the cluster's own tests included
+	$(PYTEST) tests/cluster tests/apiserver tests/e2e
+
+.PHONY: setup-cluster
+setup-cluster: setup ## As root, once: the Debian packages that the cluster and the images need
+	$(PY) -m tests.cluster setup
+
+.PHONY: cluster
+cluster: setup ## Start a real Kubernetes on this machine, or reuse the one that runs (NODES=1 for one node)
+	$(PY) -m tests.cluster up $(if $(NODES),--nodes $(NODES))
+
+.PHONY: cluster-status
+cluster-status: setup ## What runs on it
+	$(PY) -m tests.cluster status
+
+.PHONY: cluster-down
+cluster-down: setup ## Stop it; leaves nothing but the cache
+	$(PY) -m tests.cluster down
+
+.PHONY: images
+images: setup ## Build the operator's and the Spark image, with Docker or with buildah
+	$(PY) images/build.py
 
 .PHONY: generate
 generate: setup ## Write crds/, docs/reference/ from the models in operator/headrace/api

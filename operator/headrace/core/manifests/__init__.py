@@ -1,0 +1,28 @@
+"""An attempt -> the Kubernetes objects that carry it out. One file per object; none of them can fail.
+
+Made in this order (DESIGN §6): the token's Secret, the ConfigMap and the Service first, then the driver pod,
+which is created and never applied over a namesake. Spark itself makes the executors, from the template in
+the ConfigMap.
+"""
+
+from headrace.core.manifests.attempt import DriverAttempt, Platform
+from headrace.core.manifests.config_map import config_map
+from headrace.core.manifests.driver_pod import driver_pod
+from headrace.core.manifests.keeper_pod import Seeding, seeding_pod
+from headrace.core.manifests.run_pin import RunPin, read_run_pin, run_pin
+from headrace.core.manifests.service import driver_service
+from headrace.core.manifests.token_secret import token_secret
+
+__all__ = [
+    "DriverAttempt",
+    "Platform",
+    "RunPin",
+    "Seeding",
+    "config_map",
+    "driver_pod",
+    "driver_service",
+    "read_run_pin",
+    "run_pin",
+    "seeding_pod",
+    "token_secret",
+]

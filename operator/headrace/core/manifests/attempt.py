@@ -1,0 +1,87 @@
+"""What the builders are given: one attempt of a run, and what the platform decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headrace.api import StreamJobSpec
+from headrace.api.names import application_id, attempt_name
+from headrace.core.manifests.ownership import (
+    ATTEMPT_LABEL,
+    EPOCH_LABEL,
+    Manifest,
+    job_labels,
+    owned_metadata,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Platform:
+    """What the chart sets for every job of the cluster."""
+
+    job_image: str
+    """Spark and Python, for jobs that name no image."""
+
+    headrace_image: str
+    """Headrace's own: its init container carries the harness into the job's image."""
+
+    image_pull_policy: str | None = None
+    service_account: str = "headrace-driver"
+    checkpoint_location: str | None = None
+    api_server: str = "https://kubernetes.default.svc"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriverAttempt:
+    """One attempt that may write: who it is, what it runs, and what was pinned for it."""
+
+    namespace: str
+    job: str
+    job_uid: str
+    spec: StreamJobSpec
+    run: int
+    attempt: int
+    epoch: int
+    uid: str
+    """Of the attempt, as its claim and its agent know it. The pod's own uid is Kubernetes' choice."""
+
+    store: str
+    """The job's place in the store: <location>/<namespace>/<name>/<uid>."""
+
+    image: str | None = None
+    """The image that the run pinned, by digest; None before anybody knew it."""
+
+    code: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Files that the run pinned, by name, when the application comes from a ConfigMap."""
+
+    check_store: bool = False
+    """Look into the store first: is it usable, and does an earlier lineage of the job lie there?"""
+
+    @property
+    def name(self) -> str:
+        """Of the driver pod, its Service, its ConfigMap and its Secret."""
+        return attempt_name(self.job, self.run, self.attempt)
+
+    @property
+    def application_id(self) -> str:
+        return application_id(self.job, self.epoch)
+
+    def image_on(self, platform: Platform) -> str:
+        return self.image or self.spec.image or platform.job_image
+
+    def labels(self, role: str) -> dict[str, str]:
+        return {
+            **job_labels(self.job, role=role, run=self.run),
+            ATTEMPT_LABEL: str(self.attempt),
+            EPOCH_LABEL: str(self.epoch),
+        }
+
+    def metadata(self, role: str) -> Manifest:
+        return owned_metadata(
+            self.name,
+            namespace=self.namespace,
+            job=self.job,
+            job_uid=self.job_uid,
+            labels=self.labels(role),
+        )

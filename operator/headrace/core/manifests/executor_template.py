@@ -1,0 +1,37 @@
+"""The template from which Spark makes the executors' pods: all of the manifest that has no Spark setting."""
+
+from __future__ import annotations
+
+from headrace.core.manifests.attempt import DriverAttempt, Manifest
+from headrace.core.manifests.pod import container, patched, pod_spec, without_empty
+from headrace.core.manifests.sizes import extra_resources
+from headrace.core.manifests.spark_conf import EXECUTOR_CONTAINER
+
+# Time to hand over blocks when a node is drained or the set is scaled down.
+_GRACE_SECONDS = 60
+
+
+def executor_template(attempt: DriverAttempt) -> Manifest:
+    settings = attempt.spec.executors
+    more = {"resources": without_empty(extra_resources(settings))}
+    template: Manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": without_empty(
+            {
+                "labels": {**settings.labels, **attempt.labels("executor")},
+                "annotations": settings.annotations,
+            }
+        ),
+        "spec": {
+            **pod_spec(
+                settings,
+                container(attempt.spec, settings, name=EXECUTOR_CONTAINER, env=[], mounts=[], more=more),
+                volumes=[],
+            ),
+            # Only the driver speaks to the API server.
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": _GRACE_SECONDS,
+        },
+    }
+    return patched(template, settings)

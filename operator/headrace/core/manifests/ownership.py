@@ -1,0 +1,44 @@
+"""Who owns an object, and how it is found: every object of a job carries both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.api import API_VERSION, GROUP
+
+Manifest = dict[str, Any]
+
+JOB_LABEL = f"{GROUP}/job"
+RUN_LABEL = f"{GROUP}/run"
+ATTEMPT_LABEL = f"{GROUP}/attempt"
+EPOCH_LABEL = f"{GROUP}/epoch"
+ROLE_LABEL = f"{GROUP}/role"
+
+
+def job_labels(job: str, *, role: str, run: int) -> dict[str, str]:
+    return {
+        "app.kubernetes.io/managed-by": "headrace",
+        "app.kubernetes.io/name": job,
+        JOB_LABEL: job,
+        RUN_LABEL: str(run),
+        ROLE_LABEL: role,
+    }
+
+
+def owned_metadata(name: str, *, namespace: str, job: str, job_uid: str, labels: dict[str, str]) -> Manifest:
+    """Owned by the StreamJob, so that nothing outlives it."""
+    return {
+        "name": name,
+        "namespace": namespace,
+        "labels": labels,
+        "ownerReferences": [
+            {
+                "apiVersion": API_VERSION,
+                "kind": "StreamJob",
+                "name": job,
+                "uid": job_uid,
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+    }

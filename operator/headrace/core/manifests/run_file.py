@@ -1,0 +1,51 @@
+"""run.json: all that the harness is told. Its reader, headrace_jobs.harness.runfile, refuses the unknown."""
+
+from __future__ import annotations
+
+from headrace.core.manifests.attempt import DriverAttempt, Manifest, Platform
+from headrace.core.manifests.places import AGENT_PORT, CODE, TOKEN, TOKEN_FILE, WORK, in_container
+from headrace.core.manifests.spark_conf import spark_conf
+
+TERMINATION_MESSAGE = "/dev/termination-log"
+
+
+def run_file(attempt: DriverAttempt, platform: Platform) -> Manifest:
+    spec = attempt.spec
+    interval = spec.trigger.interval
+    return {
+        "job": {"namespace": attempt.namespace, "name": attempt.job, "uid": attempt.job_uid},
+        "run": attempt.run,
+        "attempt": attempt.attempt,
+        "epoch": attempt.epoch,
+        "uid": attempt.uid,
+        "store": attempt.store,
+        "application": {
+            "file": _application_file(attempt),
+            "module": spec.application.module,
+            "args": list(spec.application.args),
+            "pyFiles": [in_container(place) for place in spec.application.py_files],
+        },
+        "sparkConf": spark_conf(attempt, platform),
+        "trigger": {
+            "mode": spec.trigger.mode,
+            "intervalSeconds": interval.seconds if interval is not None else None,
+        },
+        "agent": {"host": "0.0.0.0", "port": AGENT_PORT, "tokenFile": f"{TOKEN}/{TOKEN_FILE}"},  # noqa: S104
+        "terminationMessagePath": TERMINATION_MESSAGE,
+        "processFile": f"{WORK}/process.json",
+        "drainTimeoutSeconds": spec.drain_timeout.seconds,
+        # Kubernetes ends a pod by signal; there is no supervisor at the other end of a pipe.
+        "watchParent": False,
+        "watchdog": {
+            "batchTimeoutSeconds": spec.watchdog.batch_timeout.seconds,
+            "action": spec.watchdog.action,
+        },
+        "mode": "active",
+    }
+
+
+def _application_file(attempt: DriverAttempt) -> str | None:
+    application = attempt.spec.application
+    if application.config_map is not None:
+        return f"{CODE}/{application.config_map.key}"
+    return in_container(application.file) if application.file is not None else None

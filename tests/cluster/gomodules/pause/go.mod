@@ -1,0 +1,3 @@
+module headrace.dev/tests/cluster/pause
+
+go 1.25.0

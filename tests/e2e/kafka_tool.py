@@ -1,0 +1,107 @@
+"""Runs inside the services pod: topics, numbered records in, results out. `python3 kafka_tool.py <command> …`
+
+No Python client of Kafka is needed: py4j (part of pyspark) drives Kafka's own Java client.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from py4j.java_gateway import JavaGateway
+
+
+def main() -> None:
+    arguments = _parse()
+    jars = f"{_py4j_jar()}:/opt/kafka/*"
+    gateway = JavaGateway.launch_gateway(
+        classpath=jars, die_on_exit=True, enable_auth=True, javaopts=["-Xmx128m"]
+    )
+    COMMANDS[arguments.command](gateway.jvm, arguments)
+
+
+def create_topic(jvm, arguments) -> None:
+    admin = jvm.org.apache.kafka.clients.admin.Admin.create(_config(jvm, arguments))
+    topic = jvm.org.apache.kafka.clients.admin.NewTopic(arguments.topic, arguments.partitions, 1)
+    admin.createTopics(jvm.java.util.List.of(topic)).all().get()
+    admin.close()
+
+
+def produce(jvm, arguments) -> None:
+    """Numbered records {"i": …, "key": …}: what arrived, and how often, can be told from the numbers."""
+    config = _config(jvm, arguments, serializer="StringSerializer")
+    config.setProperty("acks", "all")
+    config.setProperty("linger.ms", "5")
+    producer = jvm.org.apache.kafka.clients.producer.KafkaProducer(config)
+    record = jvm.org.apache.kafka.clients.producer.ProducerRecord
+    began = time.monotonic()
+    for number in range(arguments.first, arguments.first + arguments.count):
+        key = f"k{number % arguments.keys}"
+        producer.send(record(arguments.topic, key, json.dumps({"i": number, "key": key})))
+        behind = (number - arguments.first) / arguments.rate - (time.monotonic() - began)
+        if behind > 0.02:
+            producer.flush()
+            time.sleep(behind)
+    producer.close()
+    sys.stdout.write(json.dumps({"produced": arguments.count}) + "\n")
+
+
+def consume(jvm, arguments) -> None:
+    """All records of a topic as it stands now, one JSON line each."""
+    config = _config(jvm, arguments, deserializer="StringDeserializer")
+    config.setProperty("isolation.level", "read_committed")
+    consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(config)
+    partition = jvm.org.apache.kafka.common.TopicPartition
+    count = consumer.partitionsFor(arguments.topic).size()
+    partitions = jvm.java.util.ArrayList()
+    for number in range(count):
+        partitions.add(partition(arguments.topic, number))
+    consumer.assign(partitions)
+    consumer.seekToBeginning(partitions)
+    ends = consumer.endOffsets(partitions)
+    while any(consumer.position(one) < ends.get(one) for one in partitions):
+        records = consumer.poll(jvm.java.time.Duration.ofMillis(500)).iterator()
+        while records.hasNext():
+            record = records.next()
+            line = {"partition": record.partition(), "offset": record.offset(), "value": record.value()}
+            sys.stdout.write(json.dumps(line) + "\n")
+    consumer.close()
+
+
+COMMANDS = {"create-topic": create_topic, "produce": produce, "consume": consume}
+
+
+def _config(jvm, arguments, *, serializer: str | None = None, deserializer: str | None = None):
+    config = jvm.java.util.Properties()
+    config.setProperty("bootstrap.servers", arguments.bootstrap)
+    package = "org.apache.kafka.common.serialization"
+    for role in ("key", "value"):
+        if serializer:
+            config.setProperty(f"{role}.serializer", f"{package}.{serializer}")
+        if deserializer:
+            config.setProperty(f"{role}.deserializer", f"{package}.{deserializer}")
+    return config
+
+
+def _py4j_jar() -> str:
+    import pyspark
+
+    return str(next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")))
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=0)
+    parser.add_argument("--keys", type=int, default=10)
+    parser.add_argument("--rate", type=float, default=1e9, help="records per second")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+# What the tests need beside Headrace: a Kafka broker, an S3 server, and tools to look into both. Not a product image.
+ARG SPARK_IMAGE
+FROM ${SPARK_IMAGE}
+COPY kafka/ /opt/kafka/
+COPY versitygw /opt/versitygw

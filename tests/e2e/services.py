@@ -1,0 +1,233 @@
+"""Kafka, an S3 server and a toolbox, as pods: the same on every cluster."""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from images import build
+
+from headrace_jobs.jvm import jars
+from headrace_jobs.jvm.cache import cache_directory
+from tests.cluster import binaries
+from tests.cluster.processes import NotReadyError, wait_until
+from tests.cluster.provider import Cluster, ImageToLoad
+
+HERE = Path(__file__).parent
+KAFKA_LOCK = HERE / "locks/kafka-broker-4.3.1.lock"
+ACCESS_KEY, SECRET_KEY, BUCKET = "e2e-access", "e2e-secret", "streams"
+
+# One broker that is its own controller. Small buffers: it shares two cores and their memory with a cluster.
+BROKER_SETTINGS = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+advertised.listeners=PLAINTEXT://kafka.{namespace}.svc:9092
+controller.listener.names=CONTROLLER
+log.dirs=/work/kafka
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.cleaner.dedupe.buffer.size=16777216
+"""
+LOGGING = """rootLogger.level=warn
+rootLogger.appenderRef.console.ref=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=[%d] %p %m (%c)%n
+"""
+KAFKA = """export CLASSPATH='/opt/kafka/*' settings=/services/broker.properties
+export JDK_JAVA_OPTIONS="-Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
+  -Dlog4j2.configurationFile=/services/log4j2.properties"
+java kafka.tools.StorageTool format -t MkU3OEVBNTcwNTJENDM2Qk -c $settings
+exec java kafka.Kafka $settings
+"""
+S3 = """mkdir -p /work/data /work/iam
+exec /opt/versitygw --port :7070 --region us-east-1 --iam-dir /work/iam --keep-alive --health /healthz \
+  --access-log /work/access.log posix /work/data
+"""
+
+
+@dataclass(frozen=True)
+class Services:
+    """What a test's job reads, writes and keeps its state in."""
+
+    cluster: Cluster
+    namespace: str
+
+    @property
+    def bootstrap(self) -> str:
+        return f"kafka.{self.namespace}.svc:9092"
+
+    @property
+    def s3_endpoint(self) -> str:
+        return f"http://s3.{self.namespace}.svc:7070"
+
+    def create_topic(self, topic: str, *, partitions: int) -> None:
+        self._kafka_tool("create-topic", "--topic", topic, "--partitions", str(partitions))
+
+    def produce(self, topic: str, *, first: int, count: int, keys: int, rate: float) -> None:
+        numbers = {"--first": first, "--count": count, "--keys": keys, "--rate": rate}
+        flags = [text for flag, value in numbers.items() for text in (flag, str(value))]
+        self._kafka_tool("produce", "--topic", topic, *flags)
+
+    def consume(self, topic: str) -> list[dict[str, Any]]:
+        lines = self._kafka_tool("consume", "--topic", topic).splitlines()
+        return [json.loads(json.loads(line)["value"]) for line in lines]
+
+    def objects(self, prefix: str) -> set[str]:
+        """Keys below a prefix of the bucket, as the server's POSIX back end keeps them."""
+        found = self.shell("s3", f"cd /work/data/{BUCKET} && find '{prefix}' -type f 2>/dev/null || true")
+        return {line.removeprefix(f"{prefix}/") for line in found.splitlines()}
+
+    def http(self, method: str, url: str, headers: dict[str, str]) -> dict[str, Any]:
+        """A request from inside the cluster."""
+        script = (
+            "import json, sys, urllib.request as r; method, url, headers = json.load(sys.stdin); "
+            "print(r.urlopen(r.Request(url, method=method, headers=headers), timeout=10).read().decode())"
+        )
+        answer = self._exec("kafka", ["python3", "-c", script], stdin=json.dumps([method, url, headers]))
+        return json.loads(answer)
+
+    def shell(self, pod: str, script: str) -> str:
+        return self._exec(pod, ["sh", "-c", script])
+
+    def _kafka_tool(self, *arguments: str) -> str:
+        tool = ["python3", "/services/kafka_tool.py", arguments[0], "--bootstrap", self.bootstrap]
+        return self._exec("kafka", [*tool, *arguments[1:]])
+
+    def _exec(self, pod: str, command: list[str], stdin: str | None = None) -> str:
+        interactive = ["-i"] if stdin is not None else []
+        return self.cluster.kubectl(
+            "exec", *interactive, "-n", self.namespace, pod, "--", *command, stdin=stdin
+        )
+
+
+def start_services(cluster: Cluster, namespace: str, image: str) -> Services:
+    files = {
+        "broker.properties": BROKER_SETTINGS.format(namespace=namespace),
+        "log4j2.properties": LOGGING,
+        "kafka_tool.py": (HERE / "kafka_tool.py").read_text(),
+    }
+    keys = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
+    root = [
+        {"name": "ROOT_ACCESS_KEY", "value": ACCESS_KEY},
+        {"name": "ROOT_SECRET_KEY", "value": SECRET_KEY},
+    ]
+    meta = {"namespace": namespace}
+    objects = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "services", **meta}, "data": files},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3-keys", **meta}, "stringData": keys},
+        *_pod_and_service("kafka", KAFKA, image, port=9092, env=[], **meta),
+        *_pod_and_service("s3", S3, image, port=7070, env=root, **meta),
+    ]
+    cluster.kubectl(
+        "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    )
+    cluster.kubectl("wait", "-n", namespace, "pod/kafka", "pod/s3", "--for=condition=Ready", "--timeout=300s")
+    services = Services(cluster, namespace)
+    _make_bucket(services)
+    return services
+
+
+def services_image() -> ImageToLoad:
+    spark = build.SPARK.reference
+    gateway = binaries.ensure(("versitygw",))["versitygw"]
+    inputs = [spark, gateway.parent.name, KAFKA_LOCK.read_text(), (HERE / "services.Dockerfile").read_text()]
+    reference = f"{build.REPOSITORY}/services:{hashlib.sha256('|'.join(inputs).encode()).hexdigest()[:16]}"
+
+    def archive(target: Path) -> Path:
+        builder = build.find_builder()
+        if not builder.has(reference):
+            build.build(build.SPARK, spark)
+            with tempfile.TemporaryDirectory() as context:
+                _stage(Path(context), gateway)
+                builder.build(Path(context), "--build-arg", f"SPARK_IMAGE={spark}", reference=reference)
+                builder.forget_older(reference)
+        builder.save(reference, target)
+        return target
+
+    return ImageToLoad(reference, archive)
+
+
+def product_image(image: build.Image) -> ImageToLoad:
+    reference = image.reference
+    return ImageToLoad(reference, lambda target: build.archive(image, target, reference))
+
+
+def _stage(context: Path, gateway: Path) -> None:
+    shutil.copyfile(HERE / "services.Dockerfile", context / "Dockerfile")
+    shutil.copy(gateway, context / "versitygw")
+    (context / "kafka").mkdir()
+    for jar in _broker_jars():
+        shutil.copyfile(jar, context / "kafka" / jar.name)
+
+
+def _broker_jars() -> list[Path]:
+    digest = hashlib.sha256(KAFKA_LOCK.read_bytes()).hexdigest()[:12]
+    home = cache_directory() / "jars" / f"{KAFKA_LOCK.stem}-{digest}"
+    wanted = jars._read_lock(KAFKA_LOCK)
+    if not home.is_dir():
+        jars._fetch(wanted, home)
+    return [home / jar.file_name for jar in wanted]
+
+
+def _make_bucket(services: Services) -> None:
+    """The server adopts a directory as a bucket of its root user."""
+    services.shell("s3", f"mkdir -p /work/data/{BUCKET}")
+    if not wait_until(lambda: BUCKET in services.shell("s3", "ls /work/data"), seconds=5):
+        raise NotReadyError("the bucket was not made")
+
+
+def _pod_and_service(
+    name: str, script: str, image: str, *, port: int, env: list[dict[str, Any]], namespace: str
+) -> list[dict[str, Any]]:
+    labels = {"service": name}
+    metadata = {"name": name, "namespace": namespace}
+    container = {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", script],
+        "env": env,
+        "readinessProbe": {"tcpSocket": {"port": port}, "periodSeconds": 1},
+        "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
+        "volumeMounts": [
+            {"name": "services", "mountPath": "/services"},
+            {"name": "work", "mountPath": "/work"},
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
+    }
+    volumes = [
+        {"name": "services", "configMap": {"name": "services"}},
+        {"name": "work", "emptyDir": {}},
+        {"name": "tmp", "emptyDir": {}},
+    ]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**metadata, "labels": labels},
+        "spec": {
+            "containers": [container],
+            "volumes": volumes,
+            "enableServiceLinks": False,
+            "terminationGracePeriodSeconds": 1,
+        },
+    }
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {"selector": labels, "ports": [{"port": port}]},
+    }
+    return [pod, service]

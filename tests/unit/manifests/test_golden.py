@@ -1,0 +1,89 @@
+"""Every object as a whole: a change of any of them is seen in review.
+
+After a change that is meant: HEADRACE_REWRITE_GOLDEN=1 python -m pytest tests/unit/manifests
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from headrace.core.manifests import (
+    DriverAttempt,
+    RunPin,
+    Seeding,
+    config_map,
+    driver_pod,
+    driver_service,
+    run_pin,
+    seeding_pod,
+    token_secret,
+)
+from tests.unit.manifests.samples import FULL, PLATFORM, an_attempt
+
+GOLDEN = Path(__file__).parent / "golden"
+ATTEMPTS = {
+    "typical": an_attempt(),
+    "full": an_attempt(**FULL),
+    "first-driver": an_attempt(check_store=True),
+    "config-map-code": an_attempt(
+        application={"configMap": {"name": "clicks-code"}}, code={"job.py": "print('clicks')\n"}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ATTEMPTS)
+def test_the_objects_of_an_attempt(name: str):
+    compare(name, objects(ATTEMPTS[name]))
+
+
+def test_the_objects_of_a_run():
+    attempt = an_attempt(**FULL)
+    who = {"namespace": attempt.namespace, "job": attempt.job, "job_uid": attempt.job_uid}
+    pin = RunPin(
+        **who,
+        run=4,
+        revision="0011223344556677",
+        code_digest="c0de",
+        spec=attempt.spec,
+        location="s3://acme-streams/checkpoints",
+        code={"job.py": "x\n"},
+    )
+    seeding = Seeding(
+        **who,
+        spec=attempt.spec,
+        lineages=attempt.store.rpartition("/")[0],
+        from_uid=attempt.job_uid,
+        from_run=3,
+        to_run=4,
+        number=1,
+    )
+    compare("run", [run_pin(pin), seeding_pod(seeding, PLATFORM)])
+
+
+def compare(name: str, made: list[dict[str, Any]]) -> None:
+    # By way of JSON: two equal parts are written out twice, not as an alias of each other.
+    plain = json.loads(json.dumps(made))
+    found = yaml.safe_dump_all(plain, sort_keys=False, width=110)
+    file = GOLDEN / f"{name}.yaml"
+    if os.environ.get("HEADRACE_REWRITE_GOLDEN"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(found)
+    assert found == file.read_text()
+
+
+def objects(attempt: DriverAttempt) -> list[dict[str, Any]]:
+    files = config_map(attempt, PLATFORM)
+    # As objects, not as text in text: so the golden file can be read and compared line by line.
+    files["data"] = {
+        name: json.loads(text) if name.endswith(".json") else text for name, text in files["data"].items()
+    }
+    return [
+        token_secret(attempt, token="not-a-real-token"),
+        files,
+        driver_service(attempt),
+        driver_pod(attempt, PLATFORM),
+    ]
