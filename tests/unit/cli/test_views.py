@@ -14,7 +14,6 @@ from headrace.cli.views.live import picture
 from headrace.core.decision import Sentence
 from headrace.local.view import Snapshot
 
-
 QUERY = {
     "name": "revenue",
     "active": True,
