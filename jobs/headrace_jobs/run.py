@@ -10,7 +10,8 @@ is no run: the names below have the harmless values of a first run, and `run.man
 - `run.number`     the number of the run, `run.attempt` of its attempt
 - `run.epoch`      up by one with every attempt that may write; a sink refuses an epoch below the highest seen
 - `run.batch_id`   the batch that is being processed; None outside of one
-- `run.lineage()`  the scope in which batch numbers mean something; a sink de-duplicates on (lineage, batch)
+- `run.lineage()`  the scope in which batch numbers mean something; a sink de-duplicates on (lineage, batch).
+                   `run.lineage("orders")` is that of another query of the job; known in the driver only
 - `run.rehearsing` True while an upgrade tries the code: write nothing to the outside
 - `run.managed`    True under Headrace
 """
@@ -59,6 +60,8 @@ class _Batch:
 _UNMANAGED = _Context(JobRef("", "", ""), number=1, attempt=1, epoch=0, rehearsing=False, managed=False)
 _current_batch: ContextVar[_Batch | None] = ContextVar("headrace_batch", default=None)
 
+_lineages: dict[str, str] = {}
+
 # Resolved by __getattr__ below, so that they are never stale; declared here for editors and type checkers.
 job: JobRef
 number: int
@@ -69,8 +72,10 @@ managed: bool
 batch_id: int | None
 
 
-def lineage() -> str | None:
-    """The lineage of the query whose batch is being processed; None outside of one."""
+def lineage(query: str | None = None) -> str | None:
+    """The lineage of a query by name, or of the one whose batch is being processed; None if there is none."""
+    if query is not None:
+        return _lineages.get(query)
     batch = _current_batch.get()
     return batch.lineage if batch and batch.lineage else _local_property(_QUERY_PROPERTY)
 
@@ -80,6 +85,11 @@ def encode(*, job: JobRef, number: int, attempt: int, epoch: int, rehearsing: bo
     return json.dumps(
         {"job": vars(job), "number": number, "attempt": attempt, "epoch": epoch, "rehearsing": rehearsing}
     )
+
+
+def remember_lineage(query: str, lineage: str) -> None:
+    """For the harness, when a query has started."""
+    _lineages[query] = lineage
 
 
 @contextlib.contextmanager

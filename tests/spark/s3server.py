@@ -1,27 +1,45 @@
-"""A real S3 server on loopback for tests: versitygw, compiled once from pinned Go modules into the cache."""
+"""Real S3 servers on loopback for tests: compiled once from pinned Go modules, kept in the user's cache.
+
+versitygw is the one for all tests; MinIO is the second opinion of the full tier.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
+import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import boto3
 from botocore.config import Config
 
+from headrace_jobs.jvm.cache import cache_directory
 from headrace_jobs.store.s3_options import S3Options
 from tests.cluster.binaries import ensure
 
+# One pair for all servers: a test may use two of them through one environment.
+ACCESS_KEY = "testroot"
+SECRET_KEY = "the-secret-of-the-test-servers"
+# Keys for processes that use the default chain, shielded from the tester's own AWS settings.
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+    "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
 _START_SECONDS = 30
 _PR_SET_PDEATHSIG = 1
 
@@ -29,36 +47,42 @@ _PR_SET_PDEATHSIG = 1
 @dataclass(frozen=True)
 class S3Server:
     endpoint: str
-    access_key: str
-    secret_key: str
     access_log: Path
     ca_file: Path | None = None
+
+    @property
+    def address(self) -> str:
+        return self.endpoint.partition("://")[2]
 
     def options(self, *, endpoint: str | None = None) -> S3Options:
         """How to reach it; by another endpoint when a proxy stands before it."""
         return S3Options(endpoint=endpoint or self.endpoint, path_style=True, ca_file=self.ca_file)
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """Keys for processes that use the default chain, shielded from the tester's own AWS settings."""
-        return {
-            "AWS_ACCESS_KEY_ID": self.access_key,
-            "AWS_SECRET_ACCESS_KEY": self.secret_key,
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
-
-    def new_bucket(self) -> str:
-        name = f"bucket-{uuid.uuid4()}"
-        boto3.client(
+    def client(self) -> Any:
+        """boto3 itself, as the server's owner."""
+        return boto3.client(
             "s3",
             endpoint_url=self.endpoint,
-            aws_access_key_id=self.access_key,
-            aws_secret_access_key=self.secret_key,
+            aws_access_key_id=ACCESS_KEY,
+            aws_secret_access_key=SECRET_KEY,
             region_name="us-east-1",
             verify=str(self.ca_file) if self.ca_file else None,
             config=Config(s3={"addressing_style": "path"}),
-        ).create_bucket(Bucket=name)
+        )
+
+    def new_bucket(self) -> str:
+        name = f"bucket-{uuid.uuid4()}"
+        self.client().create_bucket(Bucket=name)
         return name
+
+    def open_uploads(self, bucket: str) -> list[Any]:
+        return self.client().list_multipart_uploads(Bucket=bucket).get("Uploads", [])
+
+    def allow(self, bucket: str, *users: str) -> None:
+        """All rights on the bucket, for these users only."""
+        resources = [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]
+        grant = {"Effect": "Allow", "Principal": {"AWS": users}, "Action": "s3:*", "Resource": resources}
+        self.client().put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Statement": [grant]}))
 
     def log_position(self) -> int:
         return self.access_log.stat().st_size if self.access_log.exists() else 0
@@ -95,36 +119,83 @@ def by_operation(requests: list[Request]) -> Counter[str]:
 @contextlib.contextmanager
 def versitygw(directory: Path, *, certificate: tuple[Path, Path] | None = None) -> Iterator[S3Server]:
     """Runs for the length of the block. With a certificate (file, key) it speaks TLS."""
-    program = ensure(("versitygw",))["versitygw"]
     for name in ("data", "iam"):
         (directory / name).mkdir(parents=True)
-    port = _free_port()
     scheme = "https" if certificate else "http"
-    server = S3Server(
-        endpoint=f"{scheme}://127.0.0.1:{port}",
-        access_key="testroot",
-        secret_key=f"secret-{uuid.uuid4()}",
-        access_log=directory / "access.log",
-        ca_file=certificate[0] if certificate else None,
-    )
-    command = [program, "--port", f"127.0.0.1:{port}", "--region", "us-east-1", "--keep-alive", "--quiet"]
-    command += ["--iam-dir", directory / "iam", "--iam-cache-ttl", "1", "--access-log", server.access_log]
-    command += ["--health", "/healthz"]
+    server = _new_server(directory, scheme, certificate[0] if certificate else None)
+    command = [ensure(("versitygw",))["versitygw"], "--port", server.address, "--region", "us-east-1"]
+    command += ["--keep-alive", "--quiet", "--access-log", server.access_log]
+    command += ["--iam-dir", directory / "iam", "--iam-cache-ttl", "1"]
     if certificate:
         command += ["--cert", certificate[0], "--key", certificate[1]]
     command += ["posix", directory / "data"]
-    keys = {"ROOT_ACCESS_KEY": server.access_key, "ROOT_SECRET_KEY": server.secret_key}
-    with (directory / "output.log").open("wb") as output:
+    keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
+    with _running(command, keys, server, directory / "output.log"):
+        yield server
+
+
+def add_user(server: S3Server, name: str) -> dict[str, str]:
+    """A versitygw user with no rights on anything, as environment variables."""
+    secret = f"secret-{uuid.uuid4()}"
+    command = [ensure(("versitygw",))["versitygw"], "admin", "--endpoint-url", server.endpoint]
+    command += ["create-user", "--access", name, "--secret", secret, "--role", "user"]
+    keys = {"ADMIN_ACCESS_KEY": ACCESS_KEY, "ADMIN_SECRET_KEY": SECRET_KEY}
+    subprocess.run(command, env=os.environ | keys, check=True, capture_output=True)
+    return {"AWS_ACCESS_KEY_ID": name, "AWS_SECRET_ACCESS_KEY": secret}
+
+
+@contextlib.contextmanager
+def minio(directory: Path) -> Iterator[S3Server]:
+    server = _new_server(directory, "http", None)
+    command = [_minio_program(), "server", "--quiet", "--address", server.address, directory / "data"]
+    keys = {"MINIO_ROOT_USER": ACCESS_KEY, "MINIO_ROOT_PASSWORD": SECRET_KEY}
+    # Nothing but the API: no console, no look for updates.
+    keys |= {"MINIO_BROWSER": "off", "MINIO_UPDATE": "off"}
+    with _running(command, keys, server, directory / "output.log"):
+        yield server
+
+
+def _minio_program() -> Path:
+    source = Path(__file__).parent / "minio"
+    pins = hashlib.sha256((source / "go.mod").read_bytes() + (source / "go.sum").read_bytes()).hexdigest()[
+        :12
+    ]
+    program = cache_directory() / "bin" / f"minio-{pins}" / "minio"
+    if not program.exists():
+        go = shutil.which("go")
+        if go is None:
+            raise RuntimeError("MinIO is compiled with Go, and there is no `go`: install Go 1.25 or newer")
+        program.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=program.parent) as scratch:
+            build = [go, "build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o", f"{scratch}/minio"]
+            subprocess.run([*build, "github.com/minio/minio"], cwd=source, check=True)
+            Path(scratch, "minio").replace(program)
+    return program
+
+
+def _new_server(directory: Path, scheme: str, ca_file: Path | None) -> S3Server:
+    return S3Server(
+        endpoint=f"{scheme}://127.0.0.1:{_free_port()}",
+        access_log=directory / "access.log",
+        ca_file=ca_file,
+    )
+
+
+@contextlib.contextmanager
+def _running(
+    command: Sequence[Any], environment: dict[str, str], server: S3Server, output: Path
+) -> Iterator[None]:
+    with output.open("wb") as log:
         process = subprocess.Popen(
             command,
-            env=os.environ | keys,
-            stdout=output,
-            stderr=output,
+            env=os.environ | environment,
+            stdout=log,
+            stderr=log,
             preexec_fn=_die_with_parent,  # noqa: PLW1509  (one system call, nothing that takes a lock)
         )
         try:
-            _await_listening(process, port, directory / "output.log")
-            yield server
+            _await_listening(process, server, output)
+            yield
         finally:
             process.terminate()
             process.wait(timeout=10)
@@ -140,12 +211,13 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
-def _await_listening(process: subprocess.Popen[bytes], port: int, output: Path) -> None:
+def _await_listening(process: subprocess.Popen[bytes], server: S3Server, output: Path) -> None:
+    host, port = server.address.split(":")
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise RuntimeError(f"the S3 server ended at once:\n{output.read_text()}")
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
             return
         time.sleep(0.02)
     raise TimeoutError(f"the S3 server did not listen within {_START_SECONDS} s:\n{output.read_text()}")

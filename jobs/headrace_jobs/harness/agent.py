@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import socket
-import socketserver
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,13 +41,11 @@ class _Answer:
 
 
 class Agent:
-    def __init__(self, *, host: str, port: int, token: str, uid: str, served: Served) -> None:
-        handler = type("Handler", (_Handler,), {"token": token.encode(), "uid": uid, "served": served})
-        self._server = _Server((host, port), handler)
+    """Serves on a socket that listens already: who asks early waits a moment instead of being refused."""
 
-    @property
-    def port(self) -> int:
-        return self._server.server_address[1]
+    def __init__(self, listening: socket.socket, *, token: str, uid: str, served: Served) -> None:
+        handler = type("Handler", (_Handler,), {"token": token.encode(), "uid": uid, "served": served})
+        self._server = _Server(listening, handler)
 
     def start(self) -> None:
         threading.Thread(target=self._server.serve_forever, name="headrace-agent", daemon=True).start()
@@ -61,14 +58,10 @@ class Agent:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, handler)
-
-    def server_bind(self) -> None:
-        # HTTPServer's own asks the name service who we are, which can take seconds in a container.
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+    def __init__(self, listening: socket.socket, handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(listening.getsockname()[:2], handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listening
 
 
 class _Handler(BaseHTTPRequestHandler):

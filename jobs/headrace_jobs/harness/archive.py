@@ -8,6 +8,7 @@ Spark, and lies in the cache. Without it everything works, only slower; Java its
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import os
 import subprocess
@@ -46,28 +47,56 @@ def archive_options(environment: Mapping[str, str], spark: Path) -> dict[str, st
     archive = archive_path(Path(java_home), spark) if java_home else None
     if archive is None or not archive.exists():
         return {}
-    return {_OPTIONS: f"{environment.get(_OPTIONS, '')} {_QUIET} -XX:SharedArchiveFile={archive}".strip()}
+    files = ":".join(str(file) for file in (_base_of(archive), archive) if file.exists())
+    return {_OPTIONS: f"{environment.get(_OPTIONS, '')} {_QUIET} -XX:SharedArchiveFile={files}".strip()}
 
 
-def make_archive(target: Path, java_home: Path) -> None:
-    """Runs a small job and lets its JVM write down the classes it has loaded."""
+def make_archive(target: Path, java_home: Path, *, if_stale: bool = False) -> bool:
+    """Runs a small job and lets its JVM write down the classes it has loaded. False: it was there."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as directory:
-        scratch = Path(directory)
-        fresh, log = scratch / "fresh.jsa", scratch / "log"
-        command = [sys.executable, "-m", "headrace_jobs.harness.archive", "--train", str(scratch)]
+    with (
+        target.with_suffix(".lock").open("w") as lock,
+        tempfile.TemporaryDirectory(dir=target.parent) as scratch,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)  # it takes half a minute: others wait instead of doing it again
+        if if_stale and target.exists():
+            return False
+        fresh, log = Path(scratch) / "fresh.jsa", Path(scratch) / "log"
+        options = [f"-XX:ArchiveClassesAtExit={fresh}", "-XX:TieredStopAtLevel=1"]
+        if not (java_home / "lib" / "server" / "classes.jsa").exists():
+            options.append(f"-XX:SharedArchiveFile={_make_base(target, java_home, Path(scratch))}")
         environment = {
             **os.environ,
             "JAVA_HOME": str(java_home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "PYSPARK_PYTHON": sys.executable,
-            _OPTIONS: f"-XX:ArchiveClassesAtExit={fresh} -XX:TieredStopAtLevel=1",
+            _OPTIONS: " ".join(options),
         }
-        with log.open("wb") as output:
-            done = subprocess.run(command, env=environment, stdout=output, stderr=output, check=False)
-        if done.returncode != 0 or not fresh.exists():
-            raise ArchiveFailed(log.read_text(errors="replace")[-2000:])
+        _run([sys.executable, "-m", "headrace_jobs.harness.archive", "--train", scratch], environment, log)
+        if not fresh.exists():
+            raise ArchiveFailed("this Java wrote none")
         fresh.replace(target)
+        return True
+
+
+def _base_of(archive: Path) -> Path:
+    return archive.with_suffix(".base.jsa")
+
+
+def _make_base(archive: Path, java_home: Path, scratch: Path) -> Path:
+    """The archive of Java's own classes, for a Java that came without: ours builds on it, by its path."""
+    fresh = scratch / "base.jsa"
+    dump = [str(java_home / "bin" / "java"), "-Xshare:dump", f"-XX:SharedArchiveFile={fresh}"]
+    _run(dump, os.environ, scratch / "log")
+    return fresh.replace(_base_of(archive))
+
+
+def _run(command: list[str], environment: Mapping[str, str], log: Path) -> None:
+    with log.open("wb") as output:
+        done = subprocess.run(command, env=environment, stdout=output, stderr=output, check=False)
+    if done.returncode != 0:
+        last = log.read_text(errors="replace").strip().splitlines()[-1:]
+        raise ArchiveFailed(f"{command[0]} ended with {done.returncode}: {' '.join(last)[:300]}")
 
 
 def _train(scratch: Path, spark: Path) -> None:
@@ -98,12 +127,13 @@ def main(argv: list[str] | None = None) -> int:
         target = archive_path(java_home, spark)
         if arguments.if_stale and target.exists():
             return 0
-        make_archive(target, java_home)
+        made = make_archive(target, java_home, if_stale=arguments.if_stale)
     except (ArchiveFailed, JavaMissing, JvmFailed) as problem:
         # Not an error: it is about speed only, and some Java runtimes cannot do it.
         sys.stderr.write(f"no class archive, drivers start more slowly: {problem}\n")
         return 0
-    sys.stderr.write(f"made {target}\n")
+    if made:
+        sys.stderr.write(f"made {target}\n")
     return 0
 
 

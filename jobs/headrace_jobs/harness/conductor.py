@@ -42,6 +42,8 @@ log = logging.getLogger("headrace")
 # loops for ever is not waited for.
 _SCRIPT_GRACE_SECONDS = 1.0
 _SPARK_STOP_SECONDS = 10.0
+_HURRY_SECONDS = 5.0
+_WIND_DOWN_SECONDS = 30.0
 
 
 @dataclass
@@ -63,6 +65,7 @@ class Conductor:
         self._parts = parts
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._hurry = threading.Event()
+        self._exiting = threading.Lock()
         self._ending: Ending | None = None
         self._application_ended = threading.Event()
         self._drain_asked = threading.Event()
@@ -92,12 +95,14 @@ class Conductor:
     def hurry(self) -> None:
         """Whatever is being drained is not waited for any longer."""
         self._hurry.set()
+        self._exit_at_the_latest(_HURRY_SECONDS)
 
     def run(self) -> NoReturn:
         try:
             ending = self._await_ending()
             self._ending = ending
             log.info("%s: %s", ending.reason.label, ending.message)
+            self._exit_at_the_latest((ending.drain_seconds or 0) + _WIND_DOWN_SECONDS)
             termination = self._wind_down(ending)
         except BaseException as error:
             log.exception("the harness itself failed")
@@ -129,7 +134,7 @@ class Conductor:
         ending = self._with_late_failure(ending)
         if ending.reason is Reason.FENCED:
             self._hurry.set()  # a fenced driver has no business here any more
-        if not self._hurry.is_set():
+        if self._parts.registry is not None and not self._hurry.is_set():
             self._application_ended.wait(_SCRIPT_GRACE_SECONDS)
         if ending.reason is Reason.COMPLETED:
             self._stop_spark()
@@ -142,6 +147,15 @@ class Conductor:
             clean=result.clean,
             queries=self._query_ends(self._last_batches(ending, result)),
         )
+
+    def _exit_at_the_latest(self, seconds: float) -> None:
+        """A JVM or a store that does not answer must not keep a driver that was told to end."""
+        ending = self._ending or Ending(Reason.DRAINED, "told to stop at once")
+        message = f"{ending.message}. The JVM did not answer, and was ended"
+        forced = Termination(self._uid, ending.reason, message, ending.failure, clean=False)
+        timer = threading.Timer(seconds, self._exit, args=[forced])
+        timer.daemon = True
+        timer.start()
 
     def _drain(self, ending: Ending) -> DrainResult:
         parts = self._parts
@@ -163,7 +177,7 @@ class Conductor:
         for query in registry.all():
             end = query.end
             if end is not None and end.failure is not None:
-                failed = query_failed(query.query_name, end.failure, fenced=end.fenced)
+                failed = query_failed(query.query_name, end.failure, end)
                 return replace(failed, message=f"{failed.message} (while it was drained)")
         return ending
 
@@ -200,6 +214,9 @@ class Conductor:
             thread.join(_SPARK_STOP_SECONDS)
 
     def _exit(self, termination: Termination) -> NoReturn:
+        if not self._exiting.acquire(blocking=False):
+            # Another thread is at it; what breaks here is its doing.
+            threading.Event().wait()
         parts = self._parts
         log.info("the driver ends: %s", termination.reason.label)
         # Whoever is in the middle of a call to the JVM would now tell the log about it at length.

@@ -1,4 +1,7 @@
-"""Puts the driver together: agent first, then the JVM, then the session, the claim, and the user's code."""
+"""Puts the driver together: a socket first, then the JVM, then the session, the claim, and the user's code.
+
+What the JVM does not wait for is imported after its start: the two take about the same time.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from headrace_jobs import run
-from headrace_jobs.harness.agent import Agent, Served
 from headrace_jobs.harness.application import find_program, import_path, run_program, user_code
 from headrace_jobs.harness.archive import archive_options
 from headrace_jobs.harness.asks import listen_for_signals, take_signals, watch_parent
@@ -35,11 +37,19 @@ from headrace_jobs.harness.endings import (
     QueryEnd,
     QueryEnded,
 )
+from headrace_jobs.harness.listening import listen
 from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.harness.termination import write_json
 from headrace_jobs.harness.view import QueryView, iso, to_status
 from headrace_jobs.harness.watchdog import stuck_queries
-from headrace_jobs.jvm import JarNotBuilt, JavaMissing, find_java, jar_path, java_environment
+from headrace_jobs.jvm import (
+    JarNotBuilt,
+    JavaMissing,
+    UnsupportedSpark,
+    find_java,
+    jar_path,
+    java_environment,
+)
 
 if TYPE_CHECKING:  # pyspark is imported while the JVM starts, not before
     from headrace_jobs.harness.observer import Observer
@@ -60,13 +70,8 @@ class Driver:
         self._conductor = Conductor(
             uid=run_file.uid, termination_path=run_file.termination_message_path, parts=self._parts
         )
-        self._agent = Agent(
-            host=run_file.agent.host,
-            port=run_file.agent.port,
-            token=token,
-            uid=run_file.uid,
-            served=Served(status=self._status, drain=self._drain, metrics=self._metrics),
-        )
+        self._token = token
+        self._listening = listen(run_file.agent.host, run_file.agent.port)
         self._observer: Observer | None = None
         self._running = False
         self._spark_version: str | None = None
@@ -78,6 +83,7 @@ class Driver:
         try:
             self._start_listening()
             jvm = self._start_jvm()
+            self._serve()
             self._run_application(jvm)
         except BaseException as error:
             if not isinstance(error, SystemExit | CannotStart):
@@ -91,7 +97,6 @@ class Driver:
             threading.Event().wait()
 
     def _start_listening(self) -> None:
-        self._agent.start()
         listen_for_signals(self._conductor, self._run_file.drain_timeout_seconds)
         if self._run_file.watch_parent:
             watch_parent(self._conductor, self._run_file.drain_timeout_seconds)
@@ -149,6 +154,12 @@ class Driver:
             raise CannotStart(str(error)) from None
         return driver_conf(run_file, jar=jar.as_uri(), run_context=context)
 
+    def _serve(self) -> None:
+        from headrace_jobs.harness.agent import Agent, Served  # noqa: PLC0415 - overlaps with the JVM's start
+
+        served = Served(status=self._status, drain=self._drain, metrics=self._metrics)
+        Agent(self._listening, token=self._token, uid=self._run_file.uid, served=served).start()
+
     def _run_application(self, jvm: DriverJvm) -> None:
         from headrace_jobs.harness.spark_side import take_over_spark  # noqa: PLC0415 - overlaps with the JVM's start
 
@@ -159,9 +170,12 @@ class Driver:
             gateway = jvm.wait_for_gateway(_GATEWAY_SECONDS)
         except JvmFailed as error:
             raise CannotStart(f"{error}. {_java_advice()}") from None
-        spark = take_over_spark(
-            run_file, gateway, own=own, claim_body=self._claim_body(), on_query_end=self._query_ended
-        )
+        try:
+            spark = take_over_spark(
+                run_file, gateway, own=own, claim_body=self._claim_body(), on_query_end=self._query_ended
+            )
+        except UnsupportedSpark as error:
+            raise CannotStart(str(error)) from None
         take_signals()
         self._parts.registry, self._parts.control = spark.registry, spark.control
         self._parts.stop_spark = spark.stop_spark
@@ -245,7 +259,7 @@ class Driver:
             "createTime": process_create_time(os.getpid()),
             "jvmPid": jvm_pid,
             "jvmCreateTime": process_create_time(jvm_pid) if jvm_pid is not None else None,
-            "agentPort": self._agent.port,
+            "agentPort": self._listening.getsockname()[1],
         }
         write_json(self._run_file.process_file, json.dumps(content))
 

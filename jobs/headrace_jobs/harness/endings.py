@@ -5,6 +5,7 @@ someone asks (agent, signal, parent gone)                  Drained
 the application breaks a rule                              Refused           others drained first
 the application fails outside of a query                   ApplicationError  others drained first
 a query fails                                              QueryFailed       others drained first
+the checkpoint store does not do what it should            StoreUnavailable  others drained first
 a newer attempt holds the run                              Fenced            at once
 a batch takes too long, and the manifest says Restart      BatchStuck        others drained first
 the JVM is gone                                            InternalError     at once
@@ -35,6 +36,7 @@ class QueryEnd:
 
     failure: Failure | None = None
     fenced: bool = False
+    store_fault: bool = False
     drained: bool = False
     jvm_lost: bool = False
 
@@ -92,8 +94,8 @@ def ending_for(event: Event, *, application_ended: bool, active: int, own: UserC
             )
         case JvmEnded(how):
             return Ending(Reason.INTERNAL_ERROR, f"the driver's JVM {how}. Its last lines are in the log")
-        case QueryEnded(name, QueryEnd(failure=Failure() as failure, fenced=fenced)):
-            return query_failed(name, failure, fenced=fenced)
+        case QueryEnded(name, QueryEnd(failure=Failure() as failure) as end):
+            return query_failed(name, failure, end)
         case ApplicationEnded(error) if error is not None and not _is_good_exit(error):
             return _application_failed(error, own)
         case _:
@@ -104,11 +106,12 @@ def _completed() -> Ending:
     return Ending(Reason.COMPLETED, "the application and all its queries have ended")
 
 
-def query_failed(name: str, failure: Failure, *, fenced: bool) -> Ending:
-    if fenced:
+def query_failed(name: str, failure: Failure, end: QueryEnd) -> Ending:
+    if end.fenced:
         return Ending(Reason.FENCED, failure.sentence, failure)
+    reason = Reason.STORE_UNAVAILABLE if end.store_fault else Reason.QUERY_FAILED
     message = f"query {name} failed: {failure.sentence}"
-    return Ending(Reason.QUERY_FAILED, message, failure, drain_seconds=FAILED_DRAIN_SECONDS)
+    return Ending(reason, message, failure, drain_seconds=FAILED_DRAIN_SECONDS)
 
 
 def _application_failed(error: BaseException, own: UserCode) -> Ending:

@@ -30,6 +30,9 @@ _WRAPPER_CLASSES = frozenset(
         "INTERNAL_ERROR",
     }
 )
+# Another writer on the same checkpoint is no fault of the store.
+_RIVAL_CLASSES = frozenset({"CONCURRENT_STREAM_LOG_UPDATE"})
+_IO_PACKAGES = ("java.io.", "java.nio.", "java.net.", "javax.net.", "org.apache.hadoop.", "software.amazon.")
 _TRACEBACK = "Traceback (most recent call last):"
 _TRACEBACK_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in .*$')
 _BRACKETED_CLASS = re.compile(r"^\[(?P<condition>[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
@@ -124,6 +127,13 @@ def failure_of_query(chain: Sequence[JavaFault], own: UserCode) -> Failure:
 
 def ended_by(chain: Iterable[JavaFault], class_name: str) -> bool:
     return any(fault.class_name == class_name for fault in chain)
+
+
+def is_store_fault(chain: Sequence[JavaFault], stack: str) -> bool:
+    """True if the checkpoint could not be read or written: an error of I/O, raised below our file manager."""
+    if not chain or any(fault.condition in _RIVAL_CLASSES for fault in chain):
+        return False
+    return chain[-1].class_name.startswith(_IO_PACKAGES) and "\tat dev.headrace." in stack
 
 
 def _says_something(fault: JavaFault) -> bool:

@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headrace_jobs import run
 from headrace_jobs.harness.endings import QueryEnd
 from headrace_jobs.harness.failure import (
     DRAINED_CLASS,
@@ -26,6 +28,7 @@ from headrace_jobs.harness.failure import (
     ended_by,
     failure_of_exception,
     failure_of_query,
+    is_store_fault,
 )
 
 log = logging.getLogger("headrace")
@@ -122,6 +125,7 @@ class QueryRegistry:
     def adopt(self, name: str, jsq: Any, scope: BatchScope) -> ManagedQuery:
         query = ManagedQuery(name, jsq, scope, self.draining)
         scope.lineage = query.lineage
+        run.remember_lineage(name, query.lineage)
         with self._changed:
             self._queries[name] = query
         watcher = threading.Thread(
@@ -178,12 +182,13 @@ class QueryRegistry:
             error = StreamingQuery.exception(query)
             if error is None:
                 return QueryEnd(), None
-            end = self._end_of(query, java_chain(query.java.exception().get()))
+            end = self._end_of(query, query.java.exception().get())
         except Py4JNetworkError:
             return QueryEnd(jvm_lost=True), None
         return (end, error) if end.failure is not None else (end, None)
 
-    def _end_of(self, query: ManagedQuery, chain: list[JavaFault]) -> QueryEnd:
+    def _end_of(self, query: ManagedQuery, throwable: Any) -> QueryEnd:
+        chain = java_chain(throwable)
         if ended_by(chain, FENCED_CLASS):
             return QueryEnd(failure=failure_of_query(chain, self._own), fenced=True)
         if ended_by(chain, DRAINED_CLASS):
@@ -192,7 +197,8 @@ class QueryRegistry:
             return QueryEnd()
         if query._scope.error is not None:
             return QueryEnd(failure=failure_of_exception(query._scope.error, self._own))
-        return QueryEnd(failure=failure_of_query(chain, self._own))
+        failure = failure_of_query(chain, self._own)
+        return QueryEnd(failure=failure, store_fault=is_store_fault(chain, stack_of(throwable)))
 
 
 def java_chain(throwable: Any) -> list[JavaFault]:
@@ -203,6 +209,12 @@ def java_chain(throwable: Any) -> list[JavaFault]:
         chain.append(JavaFault(link.getClass().getName(), link.getMessage() or "", _condition(link)))
         link = link.getCause()
     return chain
+
+
+def stack_of(throwable: Any) -> str:
+    """The whole trace, causes included, as Java prints it."""
+    context: Any = SparkContext
+    return context._jvm.org.apache.spark.util.Utils.exceptionString(throwable)
 
 
 def _condition(throwable: Any) -> str | None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from headrace_jobs.harness.checkpoint_control import CheckpointControl
 from headrace_jobs.harness.conf import spark_url
-from headrace_jobs.harness.control import CheckpointControl
 from headrace_jobs.harness.driver_jvm import Gateway
 from headrace_jobs.harness.endings import QueryEnd
 from headrace_jobs.harness.failure import UserCode
@@ -23,6 +23,7 @@ from headrace_jobs.harness.patches import Patches
 from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.harness.session import guard_session, open_session
 from headrace_jobs.harness.writer import take_over_writers
+from headrace_jobs.jvm import check_spark_version
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,12 @@ def take_over_spark(
     claim_body: str,
     on_query_end: Callable[[str, QueryEnd], None],
 ) -> SparkSide:
-    """Opens the session, claims the run, and makes every query of user code one of ours."""
+    """Opens the session, claims the run, and makes every query of user code one of ours.
+
+    Raises UnsupportedSpark, Fenced or StoreUnavailable.
+    """
     session = open_session(gateway)
+    check_spark_version(session.version)
     for path in run_file.application.py_files:
         if not Path(path).is_dir():  # directories are on the import path already
             session.sparkContext.addPyFile(path)

@@ -28,6 +28,8 @@ NEWEST_SPARK = (4, 3)
 _PACKAGE = Path(__file__).resolve().parent.parent
 _JAR = _PACKAGE / "jars" / "headrace-jvm.jar"
 _SOURCES = _PACKAGE.parent / "jvm" / "src"
+# Types of the AWS SDK that one class implements; the SDK itself need not be there to compile.
+_STUBS = _PACKAGE.parent / "jvm" / "stubs"
 _DIGEST_ENTRY = "META-INF/headrace.digest"
 _ANCHOR_CLASS = "org/apache/spark/sql/execution/streaming/checkpointing/CheckpointFileManager.class"
 _MADE_AT = (1980, 1, 1, 0, 0, 0)  # one fixed time: the same sources give the same bytes
@@ -98,7 +100,7 @@ def _wanted_digest() -> str:
     digest = hashlib.sha256()
     digest.update(metadata.version("pyspark").encode())
     # The compiler's driver is part of what makes the jar, too.
-    for source in (*sources, Path(__file__)):
+    for source in (*sources, *sorted(_STUBS.rglob("*.java")), Path(__file__)):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -131,6 +133,7 @@ def _compile(classes: Path) -> None:
         compiler = jvm.org.codehaus.janino.Compiler()
         compiler.setDestinationDirectory(jvm.java.io.File(str(classes)), False)
         compiler.setClassPath(file_array(gateway, sorted(jars.glob("*.jar"))))
+        compiler.setSourcePath(file_array(gateway, [_STUBS]))
         compiler.setDebugLines(True)
         compiler.setDebugSource(True)
         try:
@@ -150,7 +153,8 @@ def _check_anchor(jars: Path) -> None:
 def _pack(classes: Path, digest: str, target: Path) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as jar:
         entries = {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", _DIGEST_ENTRY: digest.encode()}
-        for path in sorted(classes.rglob("*.class")):
+        # Janino compiles the stubs along; they are not ours to ship.
+        for path in sorted((classes / "dev").rglob("*.class")):
             entries[path.relative_to(classes).as_posix()] = path.read_bytes()
         for name, content in entries.items():
             jar.writestr(zipfile.ZipInfo(name, _MADE_AT), content, zipfile.ZIP_DEFLATED)

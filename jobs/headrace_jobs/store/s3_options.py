@@ -7,6 +7,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 _DEFAULT_REGION = "us-east-1"
+_DEFAULT_CHAIN = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+_KEYS_FROM_FILE = "dev.headrace.FileCredentialsProvider"
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,10 @@ def spark_conf(options: S3Options) -> dict[str, str]:
     """Spark settings with which S3A reaches the same place.
 
     Never a key among them: settings are shown in Spark's UI and passed on command lines. The JVM finds keys
-    by the default chain, in the environment that `jvm_environment` describes.
+    by the default chain (environment, workload identity, instance), or in the file that is named.
     """
     s3a = {
-        "aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+        "aws.credentials.provider": _KEYS_FROM_FILE if options.credentials_file else _DEFAULT_CHAIN,
         "path.style.access": str(options.path_style).lower(),
         # A store that does not answer, or always answers "slow down", must fail the batch within minutes: then
         # the attempt ends, the reason is known, and a new one begins. S3A itself waits 5 x 200 s for a silent
@@ -54,13 +56,8 @@ def spark_conf(options: S3Options) -> dict[str, str]:
     if options.kms_key:
         s3a |= {"encryption.algorithm": "SSE-KMS", "encryption.key": options.kms_key}
     conf = {f"spark.hadoop.fs.s3a.{key}": value for key, value in s3a.items()}
+    if options.credentials_file:
+        conf["spark.hadoop.headrace.s3.credentials.file"] = str(options.credentials_file)
     # Users write s3:// as everywhere else; Hadoop knows the scheme only when told.
     conf["spark.hadoop.fs.s3.impl"] = "org.apache.hadoop.fs.s3a.S3AFileSystem"
     return conf
-
-
-def jvm_environment(options: S3Options) -> dict[str, str]:
-    """Environment variables for the driver's and the executors' processes."""
-    if options.credentials_file is None:
-        return {}
-    return {"AWS_SHARED_CREDENTIALS_FILE": str(options.credentials_file)}

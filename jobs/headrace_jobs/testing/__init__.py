@@ -5,7 +5,7 @@ def test_revenue(headrace):
     result = headrace.run("job.yaml", inputs={"orders": orders})
     assert result["revenue"].rows == [...]
 
-See docs/concepts/testing.md.
+See docs/how-to/test-a-job.md.
 """
 
 from headrace_jobs.testing.inputs import InputProblem, Stream

@@ -16,7 +16,7 @@ from headrace_jobs.jvm import jar_path
 from headrace_jobs.jvm.jars import connector_jars
 from headrace_jobs.store import last_batches
 from tests.spark.checkpoint.driver import Spec
-from tests.spark.checkpoint.jobs import JOBS, Row, outcome
+from tests.spark.checkpoint.jobs import JOBS, Row, outcome, write_input
 from tests.spark.checkpoint.places import Place
 
 ATTEMPT_SECONDS = 180
@@ -65,13 +65,17 @@ class Trial:
             return subprocess.Popen(
                 [sys.executable, "-m", "tests.spark.checkpoint.driver", spec],
                 cwd=ROOT,
-                # Spark's Python workers must be this Python and find the jobs, too.
-                env=os.environ
-                | self.place.environment
-                | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+                env=environment_for(self.place),
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
+
+    def add_input(self, files: int) -> None:
+        """More of the same input, under the eyes of a running driver."""
+        there = len(list(self.input.iterdir()))
+        self.rows = write_input(self.directory / "more", there + files)
+        for path in sorted((self.directory / "more").iterdir())[there:]:
+            path.rename(self.input / path.name)
 
     def run_to_end(self, **changes: Any) -> int:
         process = self.start(**changes)
@@ -135,6 +139,12 @@ class Trial:
         offsets, commits = last_batches(self.place.store, self.run)[query]
         assert offsets == commits
         assert list(self.batches(query)) == list(range(max(self.batches(query)) + 1))
+
+
+def environment_for(place: Place) -> dict[str, str]:
+    """Only the place's own keys, and Python workers that are this Python and find the jobs."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return inherited | place.environment | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
 
 
 def await_condition(condition: Any, what: str, seconds: float = ATTEMPT_SECONDS) -> None:

@@ -12,7 +12,7 @@ from headrace_jobs.jvm.build import spark_jars
 from headrace_jobs.jvm.gateway import small_jvm
 from headrace_jobs.jvm.jars import connector_jars
 from tests.spark.checkpoint.places import Place, directory_place, s3_place
-from tests.spark.s3server import S3Server, versitygw
+from tests.spark.s3server import ENVIRONMENT, S3Server, versitygw
 
 PLACES = ("directory", pytest.param("s3", marks=pytest.mark.full))
 
@@ -20,8 +20,8 @@ PLACES = ("directory", pytest.param("s3", marks=pytest.mark.full))
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with versitygw(tmp_path_factory.mktemp("versitygw")) as server:
-        before = {name: os.environ.get(name) for name in server.environment}
-        os.environ.update(server.environment)
+        before = {name: os.environ.get(name) for name in ENVIRONMENT}
+        os.environ.update(ENVIRONMENT)
         yield server
         for name, value in before.items():
             os.environ.pop(name, None) if value is None else os.environ.update({name: value})
@@ -33,7 +33,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "directory":
         return directory_place(tmp_path / "store")
     server: S3Server = request.getfixturevalue("s3_server")
-    return s3_place(server.new_bucket(), server.options(), server.environment)
+    return s3_place(server.new_bucket(), server.options())
 
 
 @pytest.fixture(scope="module")

@@ -149,6 +149,7 @@ def main(path: str) -> None:
     spark = session(spec)
     jvm_pid = spark._jvm.java.lang.ProcessHandle.current().pid()
     (Path(spec.output) / f"pids-{spec.attempt}").write_text(json.dumps([os.getpid(), jvm_pid]))
+    (Path(spec.output) / f"ui-{spec.attempt}").write_text(str(spark.sparkContext.uiWebUrl))
     spark._jvm.dev.headrace.CheckpointControl.claim(
         spec.run_uri, spec.attempt, "{}", spark._jsc.hadoopConfiguration()
     )

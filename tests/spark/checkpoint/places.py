@@ -7,6 +7,7 @@ from pathlib import Path
 
 from headrace_jobs.store import Store, open_store
 from headrace_jobs.store.s3_options import S3Options, spark_conf
+from tests.spark.s3server import ENVIRONMENT
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,10 @@ def directory_place(path: Path) -> Place:
     return Place(uri=f"file://{path}", store=open_store(str(path)))
 
 
-def s3_place(
-    bucket: str, options: S3Options, environment: dict[str, str], prefix: str = "ns/job/uid"
-) -> Place:
+def s3_place(bucket: str, options: S3Options, prefix: str = "ns/job/uid") -> Place:
     return Place(
         uri=f"s3a://{bucket}/{prefix}",
         store=open_store(f"s3://{bucket}/{prefix}", options),
         conf=spark_conf(options),
-        environment=environment,
+        environment=ENVIRONMENT,
     )

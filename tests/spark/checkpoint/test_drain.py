@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.spark.checkpoint.attempts import ROOT, Trial
+from tests.spark.checkpoint.attempts import ROOT, Trial, environment_for
 from tests.spark.checkpoint.places import Place
 
 DRAINS = 10
@@ -23,7 +22,7 @@ def test_ten_drains_under_load_end_at_clean_boundaries_and_repeat_nothing(
     ran = subprocess.run(
         [sys.executable, "-m", "tests.spark.checkpoint.drains", spec, str(DRAINS)],
         cwd=ROOT,
-        env=os.environ | place.environment,
+        env=environment_for(place),
         capture_output=True,
         text=True,
         timeout=280,

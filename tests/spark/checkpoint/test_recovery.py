@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headrace_jobs.store import last_batches, seed_run
 from tests.spark.checkpoint.attempts import Trial
 from tests.spark.checkpoint.jobs import JOBS, write_input
 from tests.spark.checkpoint.places import Place
@@ -19,16 +20,23 @@ def a_trial(place: Place, directory: Path, job: str = "sums", *, files: int = 6,
     return Trial(place, directory, rows, job=job, settings=settings)
 
 
-def kill_at_each_point(trial: Trial, first_batch: int) -> None:
+def kill_at_each(points: tuple[str, ...], trial: Trial) -> None:
     """One run through all points, a batch further each time, so that each restart meets a used checkpoint."""
-    for number, point in enumerate(POINTS):
-        trial.run_until_killed(point, first_batch + number)
+    for number, point in enumerate(points):
+        trial.run_until_killed(point, number + 1)
     assert trial.run_to_end() == 0, trial.log.read_text()[-3000:]
 
 
 def test_a_driver_killed_at_any_point_of_a_batch_recovers(place: Place, tmp_path: Path) -> None:
+    """The last recovery is in a run that was seeded from the killed one, with its batch still pending."""
     trial = a_trial(place, tmp_path)
-    kill_at_each_point(trial, first_batch=0)
+    for batch, point in enumerate(POINTS):
+        trial.run_until_killed(point, batch)
+    assert last_batches(place.store, 1)["q"] == (3, 2)
+    seed_run(place.store, 1, 2)
+    place.store.delete_tree("run-1")
+    trial.run = "run-2"
+    assert trial.run_to_end() == 0, trial.log.read_text()[-3000:]
     trial.assert_exact()
     called = sorted(call["batch"] for call in trial.calls())
     assert called == [0, 1, 2, 3, 3, 4, 5], "only the batch killed after its sink was given twice"
@@ -50,7 +58,7 @@ def test_every_kind_of_state_recovers_in_both_formats(
     place: Place, tmp_path: Path, job: str, format_version: int
 ) -> None:
     trial = a_trial(place, tmp_path, job, format_version=format_version)
-    kill_at_each_point(trial, first_batch=1)
+    kill_at_each(("after-one-changelog", "after-sink"), trial)
     trial.assert_exact()
 
 
@@ -58,7 +66,7 @@ def test_every_kind_of_state_recovers_in_both_formats(
 def test_state_that_is_committed_twice_in_one_batch_recovers(place: Place, tmp_path: Path) -> None:
     """Two actions in foreachBatch run the state's tasks twice."""
     trial = a_trial(place, tmp_path, actions=2)
-    kill_at_each_point(trial, first_batch=1)
+    kill_at_each(POINTS, trial)
     trial.assert_exact()
 
 
@@ -91,8 +99,6 @@ def test_speculative_copies_of_a_task_do_not_harm(place: Place, tmp_path: Path) 
 @pytest.mark.full
 def test_several_queries_of_one_driver_recover_each(place: Place, tmp_path: Path) -> None:
     trial = a_trial(place, tmp_path, queries=["first", "second one", "third-ü"])
-    for point in POINTS:
-        trial.run_until_killed(point, trial.attempt + 1)
-    assert trial.run_to_end() == 0, trial.log.read_text()[-3000:]
+    kill_at_each(("after-one-changelog", "after-sink"), trial)
     for query in ("first", "second one", "third-ü"):
         trial.assert_exact(query)

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from py4j.protocol import Py4JJavaError
 
 from headrace_jobs.store import open_store
@@ -43,7 +41,7 @@ def proxy(s3_server: S3Server) -> Iterator[FaultProxy]:
 def files(proxy: FaultProxy, s3_server: S3Server, s3_gateway: Any) -> JvmFiles:
     """Writes through the proxy; the test's own look at the store goes past it."""
     bucket = s3_server.new_bucket()
-    place = s3_place(bucket, s3_server.options(endpoint=proxy.endpoint), s3_server.environment)
+    place = s3_place(bucket, s3_server.options(endpoint=proxy.endpoint))
     direct = open_store(f"s3://{bucket}/ns/job/uid", s3_server.options())
     return JvmFiles(s3_gateway, replace(place, store=direct), run="run-1", attempt=1, extra=IN_LESS_TIME)
 
@@ -119,18 +117,6 @@ def test_a_driver_that_cannot_look_at_the_claims_does_not_write(driver: JvmFiles
     assert driver.place.store.children("run-1/queries") == []
 
 
-def open_uploads(server: S3Server, bucket: str) -> list[Any]:
-    client = boto3.client(
-        "s3",
-        endpoint_url=server.endpoint,
-        region_name="us-east-1",
-        aws_access_key_id=server.access_key,
-        aws_secret_access_key=server.secret_key,
-        config=Config(s3={"addressing_style": "path"}),
-    )
-    return client.list_multipart_uploads(Bucket=bucket).get("Uploads", [])
-
-
 def test_a_large_cancelled_upload_is_aborted(driver: JvmFiles, s3_server: S3Server) -> None:
     stream = driver.begin("run-1/queries/q/state/0/0/1.zip", b"", overwrite=True)
     chunk = bytes(MEBIBYTE)
@@ -139,7 +125,7 @@ def test_a_large_cancelled_upload_is_aborted(driver: JvmFiles, s3_server: S3Serv
     bucket = driver.place.uri.split("/")[2]
     stream.cancel()
     assert driver.place.store.children("run-1/queries") == []
-    assert open_uploads(s3_server, bucket) == []
+    assert s3_server.open_uploads(bucket) == []
 
 
 def test_a_large_file_in_parts_is_created_once_only(driver: JvmFiles, s3_server: S3Server) -> None:
@@ -148,4 +134,4 @@ def test_a_large_file_in_parts_is_created_once_only(driver: JvmFiles, s3_server:
     with refused(ALREADY_EXISTS):
         driver.create("run-1/queries/q/metadata", chunk + b"other")
     assert driver.place.store.get("run-1/queries/q/metadata").endswith(b"first")
-    assert open_uploads(s3_server, driver.place.uri.split("/")[2]) == []
+    assert s3_server.open_uploads(driver.place.uri.split("/")[2]) == []

@@ -188,6 +188,20 @@ def test_a_second_signal_ends_the_driver_at_once(drive, tmp_path):
 
 
 @pytest.mark.full
+def test_a_jvm_that_is_frozen_cannot_keep_a_driver_that_was_told_to_end(drive, tmp_path):
+    (tmp_path / "in").mkdir()
+    driver = drive(TWO_QUERIES)
+    driver.wait_for_batch("ticks")
+    psutil.Process(driver.jvm_pid()).suspend()
+    driver.process.send_signal(signal.SIGTERM)
+    wait_for(lambda: driver.status()["phase"] == "Draining", "the drain does not begin")
+    driver.process.send_signal(signal.SIGTERM)
+    end = driver.end()
+    assert (end["reason"], end["clean"]) == ("Drained", False)
+    assert "The JVM did not answer" in end["message"]
+
+
+@pytest.mark.full
 def test_a_drain_that_takes_too_long_says_which_query(drive, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "hold").touch()

@@ -2,10 +2,12 @@
 
 import http.client
 import json
+import socket
 
 import pytest
 
 from headrace_jobs.harness.agent import Agent, Served
+from headrace_jobs.harness.listening import family_of, listen
 
 TOKEN, UID = "s3cret", "attempt-1"
 GOOD = {"Authorization": f"Bearer {TOKEN}", "X-Headrace-Uid": UID}
@@ -23,20 +25,21 @@ def drains(asked):
 
 
 @pytest.fixture(scope="module")
-def agent(asked):
+def port(asked):
     def drain():
         asked.append(1)
         return {"phase": "Draining"}
 
     served = Served(status=lambda: {"phase": "Running"}, drain=drain, metrics=lambda: b"m 1\n")
-    agent = Agent(host="127.0.0.1", port=0, token=TOKEN, uid=UID, served=served)
+    listening = listen("127.0.0.1", 0)
+    agent = Agent(listening, token=TOKEN, uid=UID, served=served)
     agent.start()
-    yield agent
+    yield listening.getsockname()[1]
     agent.close()
 
 
-def call(agent, method, path, headers, body=None):
-    connection = http.client.HTTPConnection("127.0.0.1", agent.port, timeout=10)
+def call(port, method, path, headers, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request(method, path, body=body, headers=headers)
     response = connection.getresponse()
     text = response.read()
@@ -70,8 +73,8 @@ def call(agent, method, path, headers, body=None):
         ("GET", "/v2/status", {}, 401),
     ],
 )
-def test_who_may_ask_what(agent, drains, *, method, path, headers, code):
-    status, text = call(agent, method, path, headers)
+def test_who_may_ask_what(port, drains, *, method, path, headers, code):
+    status, text = call(port, method, path, headers)
     assert status == code
     if path != "/metrics" or code != 200:
         told = json.loads(text)
@@ -79,14 +82,14 @@ def test_who_may_ask_what(agent, drains, *, method, path, headers, code):
     assert bool(drains) == (code == 202)
 
 
-def test_a_drain_may_be_asked_for_again_and_a_body_does_no_harm(agent, drains):
+def test_a_drain_may_be_asked_for_again_and_a_body_does_no_harm(port, drains):
     for body in (None, b"{}", b"x" * 1000):
-        assert call(agent, "POST", "/v1/drain", GOOD, body)[0] == 202
+        assert call(port, "POST", "/v1/drain", GOOD, body)[0] == 202
     assert len(drains) == 3
 
 
-def test_one_connection_serves_many_calls(agent):
-    connection = http.client.HTTPConnection("127.0.0.1", agent.port, timeout=10)
+def test_one_connection_serves_many_calls(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     for _ in range(3):
         connection.request("POST", "/v1/drain", body=b"{}", headers=GOOD)
         response = connection.getresponse()
@@ -100,16 +103,24 @@ def test_a_fault_of_ours_is_an_answer_too():
         raise RuntimeError("oh")
 
     served = Served(status=broken, drain=dict, metrics=lambda: b"")
-    agent = Agent(host="127.0.0.1", port=0, token=TOKEN, uid=UID, served=served)
+    listening = listen("127.0.0.1", 0)
+    agent = Agent(listening, token=TOKEN, uid=UID, served=served)
     agent.start()
-    status, text = call(agent, "GET", "/v1/status", GOOD)
+    port = listening.getsockname()[1]
+    status, text = call(port, "GET", "/v1/status", GOOD)
     agent.close()
     assert status == 500
     assert json.loads(text)["message"] == "see the driver's log"
 
 
-def test_it_listens_on_ipv6_as_well():
-    served = Served(status=dict, drain=dict, metrics=lambda: b"")
-    agent = Agent(host="::1", port=0, token=TOKEN, uid=UID, served=served)
-    assert agent.port > 0
-    agent._server.server_close()
+@pytest.mark.parametrize(
+    ("host", "family"),
+    [
+        ("127.0.0.1", socket.AF_INET),
+        ("0.0.0.0", socket.AF_INET),
+        ("::", socket.AF_INET6),
+        ("fd00::7", socket.AF_INET6),
+    ],
+)
+def test_the_address_may_be_of_either_family(host, family):
+    assert family_of(host) is family

@@ -104,7 +104,10 @@ def test_an_archive_is_used_only_when_it_is_there(tmp_path, monkeypatch):
     archive.write_text("")
     options = archive_options(environment, spark)["SPARK_SUBMIT_OPTS"]
     assert options.startswith("-Dmine=1 ")
-    assert f"-XX:SharedArchiveFile={archive}" in options
+    assert options.endswith(f"-XX:SharedArchiveFile={archive}")
+    base = archive.with_suffix(".base.jsa")
+    base.write_text("")
+    assert archive_options(environment, spark)["SPARK_SUBMIT_OPTS"].endswith(f"={base}:{archive}")
     assert archive_options({}, spark) == {}
     (java / "release").write_text('JAVA_VERSION="21.0.1"')
     assert archive_path(java, spark) != archive

@@ -43,6 +43,7 @@ BOOM = Failure("BOOM", "it went boom")
         # Faults.
         (QueryEnded("q", QueryEnd(failure=BOOM)), False, 1, Reason.QUERY_FAILED),
         (QueryEnded("q", QueryEnd(failure=BOOM, fenced=True)), False, 1, Reason.FENCED),
+        (QueryEnded("q", QueryEnd(failure=BOOM, store_fault=True)), False, 1, Reason.STORE_UNAVAILABLE),
         (ApplicationEnded(ValueError("x")), True, 1, Reason.APPLICATION_ERROR),
         (ApplicationEnded(KeyboardInterrupt()), True, 1, Reason.APPLICATION_ERROR),
         (ApplicationEnded(SystemExit(3)), True, 1, Reason.APPLICATION_ERROR),

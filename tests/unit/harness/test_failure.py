@@ -11,6 +11,7 @@ from headrace_jobs.harness.failure import (
     UserFrame,
     failure_of_exception,
     failure_of_query,
+    is_store_fault,
 )
 
 OWN = UserCode()
@@ -133,6 +134,21 @@ def test_a_udf_that_failed_under_a_foreach_batch_names_its_own_line():
     )
     failure = failure_of_exception(error, OWN)
     assert failure.sentence == "job.py:6: AttributeError: 'NoneType' object has no attribute 'upper'"
+
+
+@pytest.mark.parametrize(
+    ("class_name", "condition", "stack", "store"),
+    [
+        ("java.nio.file.AccessDeniedException", None, "\tat dev.headrace.ObjectFiles.create(X.java:9)", True),
+        ("java.net.SocketTimeoutException", None, "\tat dev.headrace.RunFence.check(X.java:9)", True),
+        ("java.net.SocketTimeoutException", None, "\tat org.apache.kafka.Client.poll(X.java:9)", False),
+        ("java.lang.NullPointerException", None, "\tat dev.headrace.ObjectFiles.create(X.java:9)", False),
+        ("java.io.IOException", "CONCURRENT_STREAM_LOG_UPDATE", "\tat dev.headrace.X.y(X.java:9)", False),
+    ],
+)
+def test_what_the_store_is_to_blame_for(class_name, condition, stack, store):
+    chain = [JavaFault("StreamingQueryException", "", None), JavaFault(class_name, "", condition)]
+    assert is_store_fault(chain, stack) is store
 
 
 def test_no_chain_is_no_crash():

@@ -33,6 +33,12 @@ def test_a_batch_is_known_inside_it_and_forgotten_after_it():
         assert run.batch_id == 5
 
 
+def test_a_lineage_is_known_by_the_querys_name():
+    run.remember_lineage("orders-of-tests", "lineage-3")
+    assert run.lineage("orders-of-tests") == "lineage-3"
+    assert run.lineage("no-such-query") is None
+
+
 def test_unknown_names_are_an_error_and_known_ones_are_listed():
     with pytest.raises(AttributeError):
         _ = run.nonsense

@@ -6,7 +6,7 @@ import pytest
 
 from headrace_jobs.store.errors import CredentialsFileError
 from headrace_jobs.store.s3_credentials import FileCredentials
-from headrace_jobs.store.s3_options import S3Options, jvm_environment, spark_conf
+from headrace_jobs.store.s3_options import S3Options, spark_conf
 
 
 def test_amazon_needs_no_settings_but_the_chain() -> None:
@@ -38,8 +38,8 @@ def test_no_setting_ever_holds_a_key(tmp_path: Path) -> None:
     assert not [
         key for key in spark_conf(options) if key.endswith(("access.key", "secret.key", "session.token"))
     ]
-    assert jvm_environment(options) == {"AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials")}
-    assert jvm_environment(S3Options()) == {}
+    assert spark_conf(options)["spark.hadoop.headrace.s3.credentials.file"] == str(tmp_path / "credentials")
+    assert spark_conf(options)["spark.hadoop.fs.s3a.aws.credentials.provider"].startswith("dev.headrace.")
 
 
 def write(path: Path, access: str, secret: str) -> None:

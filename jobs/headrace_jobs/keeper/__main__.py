@@ -1,0 +1,7 @@
+"""`python -m headrace_jobs.keeper check|seed …`"""
+
+import sys
+
+from headrace_jobs.keeper.main import main
+
+sys.exit(main())

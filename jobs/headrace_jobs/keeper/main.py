@@ -1,0 +1,84 @@
+"""The command line: one task, one result. The operator reads the result as the container's last words."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from headrace_jobs.keeper.check import earlier_lineage
+from headrace_jobs.store import StoreError, open_store, seed_run
+from headrace_jobs.store.s3_options import S3Options
+
+log = logging.getLogger("headrace")
+
+# The exit codes of the harness, as far as a keeper can end so.
+_REFUSED, _STORE_UNAVAILABLE = 64, 69
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s headrace %(levelname)s: %(message)s")
+    try:
+        code, result = arguments.task(arguments, _s3_options(arguments))
+    except StoreError as error:
+        code = _STORE_UNAVAILABLE
+        result = {"reason": "StoreUnavailable", "errorClass": error.reason, "message": str(error)}
+    if code != 0:
+        log.error("%s", result["message"])
+    arguments.result.write_text(json.dumps(result), encoding="utf-8")
+    return code
+
+
+def check(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, Any]]:
+    jobs, _, job = arguments.store.rpartition("/")
+    open_store(f"{arguments.store}/{arguments.lineage}", s3).probe()
+    found = earlier_lineage(open_store(jobs, s3), job=job, own_uid=arguments.lineage, run=arguments.run)
+    if found is None:
+        return 0, {"reason": "Completed", "message": ""}
+    return _REFUSED, {
+        "reason": "Refused",
+        "errorClass": "EarlierLineage",
+        "message": f"the store holds state of an earlier {job} ({found.uid}). Say spec.startFrom "
+        "{latest: true} to go on from it, or {none: true} to begin anew",
+        "earlier": {"uid": found.uid, "lastRun": found.last_run},
+    }
+
+
+def seed(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, Any]]:
+    done = seed_run(open_store(arguments.store, s3), arguments.source, arguments.target)
+    return 0, {"reason": "Completed", "message": "", "seed": asdict(done)}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m headrace_jobs.keeper", description=__doc__)
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--store", required=True, help="<location>/<namespace>/<name>: all lineages of a job")
+    common.add_argument("--result", type=Path, required=True, help="file for the result, as JSON")
+    common.add_argument("--s3-endpoint")
+    common.add_argument("--s3-region")
+    common.add_argument("--s3-kms-key")
+    common.add_argument("--s3-path-style", action="store_true")
+    tasks = parser.add_subparsers(required=True, metavar="TASK")
+    checking = tasks.add_parser("check", parents=[common], help="is the store usable, and empty?")
+    checking.add_argument("--lineage", required=True, help="uid of the job")
+    checking.add_argument("--run", type=int, required=True)
+    checking.set_defaults(task=check)
+    seeding = tasks.add_parser("seed", parents=[common], help="copy the state of one run into another")
+    seeding.add_argument("--from", dest="source", required=True, help="<uid>/run-<n>")
+    seeding.add_argument("--to", dest="target", required=True, help="<uid>/run-<n>")
+    seeding.set_defaults(task=seed)
+    return parser
+
+
+def _s3_options(arguments: argparse.Namespace) -> S3Options:
+    return S3Options(
+        endpoint=arguments.s3_endpoint,
+        region=arguments.s3_region,
+        path_style=arguments.s3_path_style,
+        kms_key=arguments.s3_kms_key,
+    )

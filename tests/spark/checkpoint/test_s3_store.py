@@ -1,0 +1,246 @@
+"""The store on real S3 servers: the contract, faults, and each way to be told no."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headrace_jobs.store import Copy, Store, open_store
+from headrace_jobs.store.errors import (
+    BadCredentialsError,
+    ClockSkewError,
+    NoBucketError,
+    NoRightsError,
+    SourceChangedError,
+    TlsError,
+    UnavailableError,
+    WrongEndpointError,
+)
+from headrace_jobs.store.retry import RetryPolicy
+from headrace_jobs.store.s3 import S3Store
+from headrace_jobs.store.s3_options import S3Options
+from tests.spark.checkpoint.faultproxy import Fault, FaultProxy, fault_proxy
+from tests.spark.s3server import (
+    ACCESS_KEY,
+    ENVIRONMENT,
+    SECRET_KEY,
+    S3Server,
+    add_user,
+    by_operation,
+    minio,
+    versitygw,
+)
+from tests.unit.store.contract import PROMISES
+
+pytestmark = pytest.mark.full
+
+MEBIBYTE = 1024 * 1024
+
+
+@pytest.fixture(scope="module", params=["versitygw", "minio"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    start = {"versitygw": versitygw, "minio": minio}[request.param]
+    with start(tmp_path_factory.mktemp(request.param)) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _keys_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def store(server: S3Server) -> Store:
+    return open_store(f"s3://{server.new_bucket()}/some/prefix", server.options())
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+def test_contract(promise: Callable[[Store], None], store: Store) -> None:
+    promise(store)
+
+
+def test_listings_go_on_past_the_first_page(store: Store) -> None:
+    store.put("source", b"x")
+    (source,) = store.list()
+    store.copy_many(Copy(source, f"many/{number:05}") for number in range(2100))
+    assert [entry.key for entry in store.list("many/")] == [f"many/{number:05}" for number in range(2100)]
+    assert len(store.children("many")) == 2100
+    store.delete_many(entry.key for entry in list(store.list("many/")))
+    assert list(store.list("many/")) == []
+
+
+def test_large_objects_are_copied_in_parts_with_the_same_precondition(server: S3Server) -> None:
+    bucket = server.new_bucket()
+    store = S3Store(bucket, "", server.options(), single_copy_bytes=5 * MEBIBYTE)
+    content = os.urandom(12 * MEBIBYTE)
+    store.put("large", content)
+    (source,) = store.list()
+    store.copy(Copy(source, "copy"))
+    assert store.get("copy") == content
+    store.put("large", content + b"changed")
+    with pytest.raises(SourceChangedError):
+        store.copy(Copy(source, "second copy"))
+    assert [entry.key for entry in store.list()] == ["copy", "large"]
+    assert server.open_uploads(bucket) == []
+
+
+def test_a_tree_is_deleted_with_the_markers_of_its_directories(store: S3Store) -> None:
+    for key in ("run-1/queries/q/offsets/", "run-1/queries/q/offsets/0", "run-10/x"):
+        store.put(key, b"")
+    assert [entry.key for entry in store.list()] == ["run-1/queries/q/offsets/0", "run-10/x"]
+    store.delete_tree("run-1")
+    assert [item["Key"] for page in store._pages("") for item in page["Contents"]] == ["some/prefix/run-10/x"]
+
+
+def test_no_bucket(server: S3Server) -> None:
+    with pytest.raises(NoBucketError, match="the bucket never-made does not exist"):
+        open_store("s3://never-made/x", server.options()).probe()
+
+
+def test_wrong_keys(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = server.new_bucket()
+    for name, value in (("AWS_SECRET_ACCESS_KEY", "wrong"), ("AWS_ACCESS_KEY_ID", "nobody")):
+        monkeypatch.setenv(name, value)
+        with pytest.raises(BadCredentialsError, match="check the keys"):
+            open_store(f"s3://{bucket}/x", server.options()).put("a", b"")
+
+
+def test_a_clock_that_is_wrong(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = server.new_bucket()
+    now = datetime.datetime.now(datetime.UTC)
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda **_: now - datetime.timedelta(hours=2))
+    with pytest.raises(ClockSkewError, match="set the clock"):
+        open_store(f"s3://{bucket}/x", server.options()).put("a", b"")
+
+
+def test_something_else_listens_at_the_endpoint(server: S3Server) -> None:
+    quick = RetryPolicy(deadline_seconds=1)
+    with pytest.raises(TlsError, match="is not trusted"):
+        secure = replace(server.options(), endpoint=server.endpoint.replace("http:", "https:"))
+        S3Store("b", "x", secure, policy=quick).put("a", b"")
+    with pytest.raises(WrongEndpointError, match="its name is not known"):
+        S3Store("b", "x", S3Options(endpoint="http://nowhere.invalid:1", path_style=True), policy=quick).put(
+            "a", b""
+        )
+    with pytest.raises(UnavailableError, match="does not answer"):
+        S3Store("b", "x", S3Options(endpoint="http://127.0.0.1:9", path_style=True), policy=quick).put(
+            "a", b""
+        )
+
+
+# --- one server is enough for the rest ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def proxy(s3_server: S3Server) -> Iterator[FaultProxy]:
+    with fault_proxy(s3_server.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def through_proxy(s3_server: S3Server, proxy: FaultProxy) -> S3Store:
+    options = s3_server.options(endpoint=proxy.endpoint)
+    return S3Store(s3_server.new_bucket(), "p", options, policy=RetryPolicy(deadline_seconds=20))
+
+
+@pytest.mark.parametrize("fault", [Fault.RESET, Fault.SERVER_ERROR, Fault.SLOW_DOWN, Fault.LOSE_ANSWER])
+def test_every_operation_survives_passing_faults(
+    through_proxy: S3Store, proxy: FaultProxy, fault: Fault
+) -> None:
+    proxy.on("PUT .*/one", fault, times=2)
+    assert through_proxy.put_if_absent("one", b"1")
+    assert not through_proxy.put_if_absent("one", b"2")
+    proxy.on("GET", fault, times=2)
+    assert through_proxy.get("one") == b"1"
+    proxy.on("GET .*list-type", fault, times=2)
+    (entry,) = through_proxy.list()
+    proxy.on("PUT .*/two", fault, times=2)
+    through_proxy.copy(Copy(entry, "two"))
+    proxy.on("POST", fault, times=2)
+    through_proxy.delete_many(["one"])
+    assert [entry.key for entry in through_proxy.list()] == ["two"]
+    assert all(rule.hits == 2 for rule in proxy.rules)
+
+
+def test_a_lasting_fault_ends_at_the_deadline(s3_server: S3Server, proxy: FaultProxy) -> None:
+    options = s3_server.options(endpoint=proxy.endpoint)
+    store = S3Store(s3_server.new_bucket(), "", options, policy=RetryPolicy(deadline_seconds=3))
+    proxy.on("PUT .*/one", Fault.SLOW_DOWN, times=10_000)
+    began = time.monotonic()
+    with pytest.raises(UnavailableError, match="503 SlowDown"):
+        store.put("one", b"")
+    assert time.monotonic() - began < 4
+
+
+def test_an_unrepeated_refusal_costs_no_second_request(s3_server: S3Server) -> None:
+    store = open_store(f"s3://{s3_server.new_bucket()}/x", s3_server.options())
+    store.put_if_absent("one", b"")
+    begin = s3_server.log_position()
+    assert not store.put_if_absent("one", b"")
+    assert by_operation(s3_server.requests(begin, s3_server.log_position())) == {"PutObject": 1}
+
+
+def test_a_user_without_rights_is_told_which_are_needed(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = s3_server.new_bucket()
+    user = add_user(s3_server, "stranger")
+    for name, value in user.items():
+        monkeypatch.setenv(name, value)
+    store = open_store(f"s3://{bucket}/x", s3_server.options())
+    for attempt in (
+        lambda: store.put("a", b""),
+        lambda: store.get("a"),
+        lambda: list(store.list()),
+        store.probe,
+    ):
+        with pytest.raises(NoRightsError, match=r"s3:GetObject, s3:PutObject"):
+            attempt()
+
+
+def test_keys_are_rotated_without_a_restart(
+    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    bucket = s3_server.new_bucket()
+    keys = tmp_path / "credentials"
+    profile = "[default]\naws_access_key_id = {}\naws_secret_access_key = {}\n"
+    keys.write_text(profile.format(ACCESS_KEY, "the old secret"))
+    store = open_store(f"s3://{bucket}/x", replace(s3_server.options(), credentials_file=keys))
+    with pytest.raises(BadCredentialsError):
+        store.put("a", b"")
+    fresh = tmp_path / "fresh"
+    fresh.write_text(profile.format(ACCESS_KEY, SECRET_KEY))
+    fresh.replace(keys)
+    store.put("a", b"rotated")
+    assert store.get("a") == b"rotated"
+
+
+@pytest.fixture(scope="module")
+def tls_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    directory = tmp_path_factory.mktemp("tls")
+    certificate, key = directory / "server.crt", directory / "server.key"
+    request = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=s3"]
+    request += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(request, check=True, capture_output=True)
+    with versitygw(directory / "server", certificate=(certificate, key)) as server:
+        yield server
+
+
+def test_a_private_authority_is_trusted_only_when_given(tls_server: S3Server) -> None:
+    bucket = tls_server.new_bucket()
+    store = open_store(f"s3://{bucket}/x", tls_server.options())
+    store.probe()
+    stranger = S3Store(bucket, "x", replace(tls_server.options(), ca_file=None))
+    with pytest.raises(TlsError, match=r"give its authority in checkpoint\.s3\.ca"):
+        stranger.put("a", b"")
+    assert list(store.list()) == []
