@@ -93,7 +93,11 @@ wheel: setup ## Build the distribution, jar inside, into dist/
 
 .PHONY: bench
 bench: setup ## Speed, as ratios in one run; one JSON line per figure, results in bench/results/
-	@for bench in bench/*.py; do $(PY) $$bench; done
+	@for bench in dev checkpoint; do $(PY) bench/$$bench.py; done
+
+.PHONY: bench-cluster
+bench-cluster: setup ## Starts of the cluster, image sizes; takes a running cluster of this machine down
+	@$(PY) bench/cluster.py
 
 .PHONY: clean
 clean: ## Remove what the targets made in this checkout (caches outside it stay)

@@ -39,7 +39,7 @@ def spark_conf(options: S3Options) -> dict[str, str]:
     s3a = {
         "aws.credentials.provider": _KEYS_FROM_FILE if options.credentials_file else _DEFAULT_CHAIN,
         "path.style.access": str(options.path_style).lower(),
-        # A store that does not answer, or always answers "slow down", must fail the batch within minutes: then
+        # A store that does not answer, or only answers "slow down", must fail the batch within minutes: then
         # the attempt ends, the reason is known, and a new one begins. S3A itself waits 5 x 200 s for a silent
         # server, and doubles its pauses twenty times for a throttling one, which is more than a day.
         "connection.timeout": "30s",

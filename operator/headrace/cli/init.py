@@ -30,9 +30,7 @@ def write_project(directory: Path, name: str) -> list[Path]:
     targets = {template: directory / file for template, file in FILES.items()}
     taken = [str(path) for path in targets.values() if path.exists()]
     if taken:
-        raise ProjectRefused(
-            f"{', '.join(taken)} exists; nothing was written. Name another directory"
-        )
+        raise ProjectRefused(f"{', '.join(taken)} exists; nothing was written. Name another directory")
     directory.mkdir(parents=True, exist_ok=True)
     templates = resources.files("headrace.cli") / "templates"
     for template, path in targets.items():

@@ -44,4 +44,23 @@ class DrainAttempt:
     why: str
 
 
-Action = PinRun | SeedRun | StartAttempt | DrainAttempt
+@dataclass(frozen=True, kw_only=True)
+class AbandonAttempt:
+    """Give up a driver on a lost node without proof that it has ended. Only where the spec says so."""
+
+    run: int
+    attempt: int
+    uid: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleExecutors:
+    """Tell the platform how many executors to keep for a running attempt."""
+
+    run: int
+    attempt: int
+    epoch: int
+    replicas: int
+
+
+Action = PinRun | SeedRun | StartAttempt | DrainAttempt | AbandonAttempt | ScaleExecutors

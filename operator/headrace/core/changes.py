@@ -61,11 +61,15 @@ class ChangePlan:
         return ", ".join(deciding[:3]) + (f" and {more} more" if more > 0 else "")
 
 
+# The models do not change while we run, and a fleet of jobs is compared all the time.
+_LEAVES = tuple(leaves(StreamJobSpec))
+
+
 def classify(old: StreamJobSpec, new: StreamJobSpec) -> ChangePlan:
     """Every field that differs, with its class."""
     changed = [
         _changed(leaf, ("spec", *leaf.path, *below), before, after)
-        for leaf in leaves(StreamJobSpec)
+        for leaf in _LEAVES
         for below, before, after in _differences(leaf, _value(old, leaf), _value(new, leaf))
     ]
     return ChangePlan(tuple(changed))
@@ -78,7 +82,7 @@ def fields_that_need_a_run(spec: StreamJobSpec) -> dict[str, Any]:
     """
     return {
         ".".join(leaf.path): value
-        for leaf in leaves(StreamJobSpec)
+        for leaf in _LEAVES
         if leaf.facts.change in (Change.RESTART, Change.STATE)
         and not _is_nothing(value := _value(spec, leaf))
     }

@@ -87,6 +87,13 @@ class Context:
             update={"run": run.model_copy(update={"attempt": run.attempt.model_copy(update=changes)})}
         )
 
+    def with_started_attempt(self, seen: ObservedAttempt) -> StreamJobStatus:
+        status = self.with_attempt(state="Started", uid=seen.uid)
+        run = status.run
+        assert run is not None
+        # The first image that is known stays: a crash must not bring another one under the same tag.
+        return status.model_copy(update={"run": run.model_copy(update={"image": run.image or seen.image})})
+
     def with_intended_attempt(self, number: int) -> StreamJobStatus:
         """The status that names the next attempt: written before the driver starts."""
         run = self.status.run

@@ -8,6 +8,14 @@ from enum import StrEnum
 from headrace.api import StreamJobSpec
 
 
+@dataclass(frozen=True)
+class Problem:
+    """What stands in the way: one word for machines, one sentence for people."""
+
+    reason: str
+    message: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """A job that passed validation. Nothing re-checks it later."""
@@ -18,6 +26,8 @@ class Job:
     generation: int
     spec: StreamJobSpec
     paused: bool = False
+    # The spec as it stands cannot be taken; `spec` is then the one that the run was pinned with.
+    rejected: Problem | None = None
     # The substrate is going away but the job is not (Ctrl-C in `headrace dev`): drain, keep everything.
     detaching: bool = False
 
@@ -92,6 +102,12 @@ class ObservedAttempt:
     phase: AttemptPhase
     ended: Ended | None = None
     queries: tuple[QueryReport, ...] = ()
+    # Why it has not started yet: no node has room, the image cannot be pulled, …
+    waiting: Problem | None = None
+    # Its node does not answer: nobody can tell whether it still writes.
+    lost: bool = False
+    # The image that really runs, by digest; None where nobody knows it.
+    image: str | None = None
 
     @property
     def live(self) -> bool:
@@ -105,6 +121,16 @@ class PinnedRun:
     revision: str
     code: str  # digest
     spec: StreamJobSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedExecutors:
+    """The executors of the live attempt, where they are processes of their own."""
+
+    replicas: int
+    ready: int
+    # How many the platform was told to keep; None before there is anything to tell.
+    asked: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,4 +148,8 @@ class Observed:
     pinned: dict[int, PinnedRun] = field(default_factory=dict)
     seeded_runs: frozenset[int] = frozenset()
     seed_problem: str | None = None
+    # Why the platform refused to start the intended attempt: a quota, an admission rule.
+    start_problem: Problem | None = None
+    # None where there are none to be seen: `headrace dev` runs them inside the driver.
+    executors: ObservedExecutors | None = None
     earlier: EarlierLineage | None = None

@@ -3,9 +3,11 @@
 The questions are asked in order; the first that applies decides:
 
     paused?            touch nothing
+    lost writer?       its node is gone silent: wait for proof, or give it up if the spec says so
     stray writer?      a driver that the status does not name may still write: drain it, start nothing
     asked to stop?     suspend or detach: drain, keep the checkpoint
     no run yet?        pin and start run 1
+    earlier lineage?   found in the store by the first attempt: wait until spec.startFrom says what to do
     upgrade begun?     carry it on from the step in the status         (core/upgrade.py)
     edited?            begin an upgrade, or refuse the edit with the reason and leave the job alone
     otherwise          keep the attempt alive: start, watch, restart with backoff
@@ -18,16 +20,26 @@ intent in the status and performs it then; results are never written, they are o
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from headrace.api import Change, StartFrom, StreamJobStatus
 from headrace.core import upgrade
-from headrace.core.actions import DrainAttempt, PinRun, SeedRun
+from headrace.core.actions import AbandonAttempt, DrainAttempt, PinRun, ScaleExecutors, SeedRun
 from headrace.core.changes import classify
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Context, Decision, Plan, Sentence, progress_facts, stalled_facts
-from headrace.core.model import AttemptPhase, CodeProblem, Ended, Ending, Job, Observed, ObservedAttempt
-from headrace.core.restarts import hold_reason, record_ending, without_failures
+from headrace.core.executors import executors_status
+from headrace.core.model import (
+    AttemptPhase,
+    CodeProblem,
+    Ended,
+    Ending,
+    Job,
+    Observed,
+    ObservedAttempt,
+    Problem,
+)
+from headrace.core.restarts import found_earlier_lineage, hold_reason, record_ending, without_failures
 
 Question = Callable[[Context], Decision | None]
 
@@ -40,6 +52,7 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
             "state": decision.state,
             "observed_generation": job.generation,
             "conditions": with_facts(status.conditions, decision.facts, now=now, generation=job.generation),
+            "executors": executors_status(context),
         }
     )
     return Plan(status=after, actions=decision.actions, says=decision.says, recheck_at=decision.recheck_at)
@@ -49,6 +62,29 @@ def paused(context: Context) -> Decision | None:
     if not context.job.paused:
         return None
     return Decision(status=context.status, state="Paused", facts=())
+
+
+def lost_writer(context: Context) -> Decision | None:
+    """A silent node proves nothing: its driver may be writing still."""
+    lost = [attempt for attempt in context.live if attempt.lost]
+    if not lost:
+        return None
+    names = ", ".join(f"attempt {attempt.number} of run {attempt.run}" for attempt in lost)
+    if context.job.spec.lost_node == "Force":
+        return Decision(
+            status=context.status,
+            state="Abandoning",
+            facts=progress_facts("NodeLost", f"{names}: its node is lost, and spec.lostNode is Force"),
+            actions=tuple(
+                AbandonAttempt(run=attempt.run, attempt=attempt.number, uid=attempt.uid) for attempt in lost
+            ),
+        )
+    return _stalled(
+        context,
+        "NodeLost",
+        f"{names}: its node does not answer, so nobody can tell whether it still writes. The job goes on "
+        "when the node is back or removed; say spec.lostNode: Force only if every sink fences by epoch",
+    )
 
 
 def stray_writer(context: Context) -> Decision | None:
@@ -110,6 +146,25 @@ def first_run(context: Context) -> Decision | None:
     return upgrade.start_intended(context, status, "the first run of the job")
 
 
+def earlier_lineage(context: Context) -> Decision | None:
+    """Only the job's own pods can look into the store: its first attempt found an earlier lineage there.
+
+    Asked before any edit is: an upgrade of a run that never began would pass the lineage over in silence.
+    """
+    if not found_earlier_lineage(context.status) or context.live:
+        return None
+    last = context.status.last_termination
+    assert last is not None  # it is what tells of the lineage
+    if context.job.spec.start_from is None:
+        return _stalled(context, "EarlierLineage", last.message)
+    seed = first_seed(context)
+    if isinstance(seed, Decision):
+        return seed
+    if seed is not None and seed.to_run not in context.observed.seeded_runs:
+        return upgrade.copy_state(context, seed)
+    return _start_next(context)
+
+
 def first_seed(context: Context) -> SeedRun | Decision | None:
     """What run 1 begins with. Never from nothing by accident where an earlier lineage lies in the store."""
     start, earlier = context.job.spec.start_from, context.observed.earlier
@@ -141,6 +196,8 @@ def edited(context: Context) -> Decision | None:
     """A revision other than the run's: judged here, before anything is touched."""
     run = context.status.run
     assert run is not None  # first_run answered before
+    if (rejected := context.job.rejected) is not None:
+        return _refused_edit(context, rejected.reason, rejected.message)
     code = context.observed.code
     if isinstance(code, CodeProblem):
         return _refused_edit(context, "CodeProblem", code.message)
@@ -178,9 +235,11 @@ def attempt(context: Context) -> Decision | None:
 
 QUESTIONS: tuple[Question, ...] = (
     paused,
+    lost_writer,
     stray_writer,
     asked_to_stop,
     first_run,
+    earlier_lineage,
     upgrade.under_way,
     edited,
     attempt,
@@ -188,11 +247,12 @@ QUESTIONS: tuple[Question, ...] = (
 
 
 def _running(context: Context, seen: ObservedAttempt) -> Decision:
-    status = context.with_attempt(state="Started", uid=seen.uid)
+    status = context.with_started_attempt(seen)
     stuck = [query.name for query in seen.queries if query.stuck]
     refusal = context.refusal()
     if seen.phase is AttemptPhase.STARTING:
-        facts = progress_facts("Starting", "the driver is starting")
+        waiting = seen.waiting or Problem("Starting", "the driver is starting")
+        facts = progress_facts(waiting.reason, waiting.message)
         return Decision(status=status, state="Starting", facts=facts)
     if seen.phase is AttemptPhase.DRAINING:
         facts = progress_facts("Ending", "the driver is ending")
@@ -206,7 +266,24 @@ def _running(context: Context, seen: ObservedAttempt) -> Decision:
         )
         return Decision(status=status, state="Stuck", facts=(ready, *_settled()))
     ready = Fact(type="Ready", true=True, reason="Running", message="all queries are active")
-    return Decision(status=status, state="Running", facts=(ready, *(refusal or _settled())))
+    return Decision(
+        status=status,
+        state="Running",
+        facts=(ready, *(refusal or _settled())),
+        actions=_scale(context),
+    )
+
+
+def _scale(context: Context) -> tuple[ScaleExecutors, ...]:
+    """A refused edit is refused as a whole: its number of executors is not taken either."""
+    run, executors = context.status.run, context.observed.executors
+    assert run is not None and run.attempt is not None  # it is running
+    count = context.job.spec.executors.count
+    if context.refused is not None or executors is None or executors.asked in (None, count):
+        return ()
+    return (
+        ScaleExecutors(run=run.number, attempt=run.attempt.number, epoch=run.attempt.epoch, replicas=count),
+    )
 
 
 def _ended(context: Context, ended: Ended) -> Decision:
@@ -233,13 +310,16 @@ def _next_attempt(context: Context) -> Decision:
         return Decision(status=status, state="Failed", facts=stalled_facts(held, message))
     due = status.restarts.next_at
     if due is not None and due > context.now:
-        wait = round((due - context.now) / timedelta(seconds=1))
         reason = last.reason if last is not None else "Backoff"
-        facts = progress_facts(
-            reason, f"{message} (next attempt in {wait} s, after {status.restarts.in_a_row} in a row)"
-        )
+        # The moment, not the seconds left: those would change the status with every look.
+        following = f"next attempt at {due:%H:%M:%S} UTC, after {status.restarts.in_a_row} in a row"
+        facts = progress_facts(reason, f"{message} ({following})")
         return Decision(status=status, state="Backoff", facts=facts, recheck_at=due)
-    run = status.run
+    return _start_next(context)
+
+
+def _start_next(context: Context) -> Decision:
+    run = context.status.run
     assert run is not None  # first_run answered before
     number = run.attempt.number + 1 if run.attempt is not None else 1
     return upgrade.start_intended(

@@ -10,6 +10,9 @@ from headrace.core.model import Ended, Ending
 # Endings after which nothing changes by trying again: only an edit helps, or nothing is left to do.
 HELD = (Ending.COMPLETED, Ending.REFUSED)
 
+# The error class of a refusal that spec.startFrom answers.
+EARLIER_LINEAGE = "EarlierLineage"
+
 # Endings that are no failure.
 PEACEFUL = (Ending.COMPLETED, Ending.DRAINED)
 
@@ -50,6 +53,12 @@ def wait_before_next(policy: Restart, in_a_row: int) -> timedelta:
 
 def without_failures(status: StreamJobStatus) -> dict[str, Restarts]:
     return {"restarts": Restarts(total=status.restarts.total)}
+
+
+def found_earlier_lineage(status: StreamJobStatus) -> bool:
+    """Whether the newest attempt ended because an earlier lineage of the job lies in the store."""
+    last = status.last_termination
+    return hold_reason(status) is Ending.REFUSED and last is not None and last.error_class == EARLIER_LINEAGE
 
 
 def hold_reason(status: StreamJobStatus) -> Ending | None:

@@ -104,14 +104,17 @@ def start_intended(context: Context, status: StreamJobStatus, why: str) -> Decis
     run = status.run
     assert run is not None and run.attempt is not None  # the caller intended it
     start = StartAttempt(run=run.number, attempt=run.attempt.number, epoch=run.attempt.epoch)
+    said = Sentence("Starting", f"run {run.number}, attempt {run.attempt.number}: {why}")
     again = context.status.run == run
-    says = () if again else (Sentence("Starting", f"run {run.number}, attempt {run.attempt.number}: {why}"),)
+    # Refused by the platform, it is asked again: quotas and admission rules change without our knowing.
+    problem = context.observed.start_problem if again else None
+    shown = Sentence(problem.reason, problem.message) if problem is not None else said
     return Decision(
         status=status,
         state="Starting",
-        facts=progress_facts("Starting", f"run {run.number}, attempt {run.attempt.number}: {why}"),
+        facts=progress_facts(shown.reason, shown.message),
         actions=(start,),
-        says=says,
+        says=() if shown == said and again else (shown,),
     )
 
 

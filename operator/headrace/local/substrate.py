@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from headrace.api import StreamJobSpec, StreamJobStatus
-from headrace.core.actions import Action, DrainAttempt, PinRun, SeedRun, StartAttempt
+from headrace.core.actions import (
+    AbandonAttempt,
+    Action,
+    DrainAttempt,
+    PinRun,
+    ScaleExecutors,
+    SeedRun,
+    StartAttempt,
+)
 from headrace.core.model import (
     AttemptPhase,
     Code,
@@ -178,6 +186,8 @@ class LocalSubstrate:
                 self._start(job, action)
             case DrainAttempt():
                 self._drain(job, action)
+            case AbandonAttempt() | ScaleExecutors():
+                raise AssertionError(f"never planned here: {action}")  # nothing is lost, nothing is apart
 
     def _pin(self, job: Job, action: PinRun) -> None:
         sources = code.look(action.spec.application, self.options.manifest_dir, self.options.code_file)

@@ -1,0 +1,59 @@
+{{- define "headrace.name" -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "headrace.labels" -}}
+app.kubernetes.io/name: headrace
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "headrace.selector" -}}
+app.kubernetes.io/name: headrace
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{- define "headrace.image" -}}
+{{- printf "%s:%s" .image.repository (.image.tag | default .version) -}}
+{{- end }}
+
+{{- define "headrace.tokenKey" -}}
+{{- .Values.tokenKey.existingSecret | default (printf "%s-token-key" (include "headrace.name" .)) -}}
+{{- end }}
+
+{{- /* What the operator does in a namespace of jobs: each verb because some line of code needs it. */ -}}
+{{- define "headrace.operatorRules" -}}
+- apiGroups: [headrace.dev]
+  resources: [streamjobs]
+  verbs: [get, list, watch]
+- apiGroups: [headrace.dev]
+  resources: [streamjobs/status]
+  verbs: [patch]
+# To own what it makes, so that deleting a StreamJob deletes everything.
+- apiGroups: [headrace.dev]
+  resources: [streamjobs/finalizers]
+  verbs: [update]
+- apiGroups: [""]
+  resources: [pods, configmaps]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [""]
+  resources: [services]
+  verbs: [list, watch, create, patch, delete]
+# The tokens of the agents are made here, and can never be read back: no get, no list, no watch.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create, delete]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [get, create, patch]
+# Spark makes them; the operator scales them and cleans up.
+- apiGroups: [apps]
+  resources: [statefulsets]
+  verbs: [get, delete]
+- apiGroups: [apps]
+  resources: [statefulsets/scale]
+  verbs: [patch]
+{{- end }}

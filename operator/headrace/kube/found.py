@@ -1,0 +1,84 @@
+"""The objects of a job, sorted out: which are ours, and what each of them is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.core.manifests import RunPin, read_run_pin
+from headrace.core.manifests.keeper_pod import KEEPER_ROLE, TRY_LABEL
+from headrace.core.manifests.ownership import ATTEMPT_LABEL, EPOCH_LABEL, ROLE_LABEL, RUN_LABEL
+from headrace.core.manifests.run_pin import PIN_ROLE
+from headrace.core.model import Job
+
+Object = dict[str, Any]
+AttemptNumber = tuple[int, int]  # (run, attempt)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    drivers: Mapping[AttemptNumber, Object]
+    executors: tuple[Object, ...]
+    keepers: tuple[Object, ...]
+    pins: Mapping[int, RunPin]
+    config_maps: Mapping[str, Object]
+    services: Mapping[str, Object]
+    # Pods under the job's label that belong to somebody else, mostly to an earlier job of the same name.
+    foreign: tuple[str, ...]
+
+    def seedings(self, run: int) -> list[Object]:
+        """The tries to copy state into a run, oldest first."""
+        mine = [pod for pod in self.keepers if label(pod, RUN_LABEL) == str(run)]
+        return sorted(mine, key=lambda pod: int(label(pod, TRY_LABEL)))
+
+    def executors_of(self, epoch: int) -> list[Object]:
+        return [pod for pod in self.executors if label(pod, EPOCH_LABEL) == str(epoch)]
+
+
+def sort_out(
+    job: Job, *, pods: Iterable[Object], config_maps: Iterable[Object], services: Iterable[Object]
+) -> Found:
+    pods, config_maps = list(pods), list(config_maps)
+    ours = [pod for pod in pods if is_owned(pod, job.uid)]
+    # Spark makes the executors, so they are not ours by ownership.
+    executors = [pod for pod in pods if label(pod, ROLE_LABEL) == "executor"]
+    pins = [thing for thing in _ours(config_maps, job) if label(thing, ROLE_LABEL) == PIN_ROLE]
+    return Found(
+        drivers={attempt_of(pod): pod for pod in ours if label(pod, ROLE_LABEL) == "driver"},
+        executors=tuple(executors),
+        keepers=tuple(pod for pod in ours if label(pod, ROLE_LABEL) == KEEPER_ROLE),
+        pins={run: read_run_pin(thing, run=run) for thing in pins for run in [int(label(thing, RUN_LABEL))]},
+        config_maps={name_of(thing): thing for thing in _ours(config_maps, job)},
+        services={name_of(thing): thing for thing in _ours(services, job)},
+        foreign=tuple(name_of(pod) for pod in pods if pod not in ours and pod not in executors),
+    )
+
+
+def is_owned(thing: Object, job_uid: str) -> bool:
+    owners = thing["metadata"].get("ownerReferences") or ()
+    return any(owner["uid"] == job_uid for owner in owners)
+
+
+def attempt_of(thing: Object) -> AttemptNumber:
+    return int(label(thing, RUN_LABEL)), int(label(thing, ATTEMPT_LABEL))
+
+
+def label(thing: Object, key: str) -> str:
+    return (thing["metadata"].get("labels") or {}).get(key, "")
+
+
+def name_of(thing: Object) -> str:
+    return thing["metadata"]["name"]
+
+
+def uid_of(thing: Object) -> str:
+    return thing["metadata"]["uid"]
+
+
+def is_leaving(thing: Object) -> bool:
+    return thing["metadata"].get("deletionTimestamp") is not None
+
+
+def _ours(things: Iterable[Object], job: Job) -> list[Object]:
+    return [thing for thing in things if is_owned(thing, job.uid)]

@@ -1,0 +1,45 @@
+"""What this process remembers between two passes. Hints only: forgotten, they are learned again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from headrace.core.model import ObservedAttempt, Problem
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(OrderedDict[K, V], Generic[K, V]):
+    """The newest entries; the oldest go when there are too many."""
+
+    def __init__(self, limit: int = 10_000) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        while len(self) > self._limit:
+            self.popitem(last=False)
+
+
+# (uid of the job, run, attempt)
+AttemptKey = tuple[str, int, int]
+
+
+@dataclass
+class Memory:
+    # A pod that ended and was removed at once tells its last words only to those who watch.
+    last_words: Recent[AttemptKey, ObservedAttempt] = field(
+        default_factory=Recent[AttemptKey, ObservedAttempt]
+    )
+    # Why the platform refused to start an attempt.
+    start_problems: Recent[AttemptKey, Problem] = field(default_factory=Recent[AttemptKey, Problem])
+    # Since when the agent of a pod, by its uid, has not answered.
+    silent_since: Recent[str, datetime] = field(default_factory=Recent[str, datetime])
+    # When the drain of a pod, by its uid, was first asked for.
+    drain_asked_at: Recent[str, datetime] = field(default_factory=Recent[str, datetime])

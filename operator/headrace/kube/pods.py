@@ -1,0 +1,224 @@
+"""A driver pod as the API shows it -> an attempt as the planner knows it. Pure.
+
+Only a terminated container, or a pod that the kubelet has put into a final phase, proves that a driver can
+write no more. A node that does not answer proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from headrace.core.manifests.keeper_pod import STORE_CHECK
+from headrace.core.manifests.ownership import ATTEMPT_LABEL, RUN_LABEL
+from headrace.core.model import (
+    AttemptPhase,
+    EarlierLineage,
+    Ended,
+    Ending,
+    ObservedAttempt,
+    Problem,
+    QueryReport,
+)
+
+Pod = Mapping[str, Any]
+
+DRIVER_CONTAINER = "driver"
+
+# The kubelet has this much longer than the pod's own time to end before its node counts as lost.
+_LOST_AFTER = timedelta(seconds=60)
+_FINAL_PHASES = ("Succeeded", "Failed")
+# Waiting for these is part of every start.
+_USUAL_WAITS = ("ContainerCreating", "PodInitializing", "")
+_LONGEST_TAIL = 800
+
+
+def observed_attempt(
+    pod: Pod, report: Mapping[str, Any] | None, *, assumed: AttemptPhase, now: datetime
+) -> ObservedAttempt:
+    """`report` is the agent's word; `assumed` is what is believed of a running container without it."""
+    labels, status = pod["metadata"]["labels"], pod.get("status", {})
+    ended = ended_of(pod)
+    deleted_at = pod["metadata"].get("deletionTimestamp")
+    return ObservedAttempt(
+        run=int(labels[RUN_LABEL]),
+        number=int(labels[ATTEMPT_LABEL]),
+        uid=pod["metadata"]["uid"],
+        phase=AttemptPhase.ENDED if ended is not None else _live_phase(pod, report, assumed),
+        ended=ended,
+        queries=tuple(_query(query) for query in (report or {}).get("queries", ())),
+        waiting=_waiting(status) if ended is None else None,
+        lost=ended is None and deleted_at is not None and now > _time(deleted_at) + _LOST_AFTER,
+        image=_image(status),
+    )
+
+
+def ended_of(pod: Pod) -> Ended | None:
+    """How the driver ended; None while it may still write."""
+    status = pod.get("status", {})
+    driver = _terminated(_container(status, "containerStatuses", DRIVER_CONTAINER))
+    if driver is not None:
+        return _driver_ended(status, driver)
+    if status.get("phase") not in _FINAL_PHASES:
+        return None
+    return _never_ran(status)
+
+
+def earlier_lineage_of(pod: Pod) -> EarlierLineage | None:
+    """What the look into the store found, while the pod is there to tell."""
+    check = _terminated(_container(pod.get("status", {}), "initContainerStatuses", STORE_CHECK))
+    found = _words(check or {}).get("earlier")
+    return EarlierLineage(uid=found["uid"], last_run=found["lastRun"]) if found else None
+
+
+def keeper_result(pod: Pod, container: str) -> dict[str, Any]:
+    """The keeper's last words; empty where it had none."""
+    done = _terminated(_container(pod.get("status", {}), "containerStatuses", container)) or {}
+    return _words(done) or {"message": str(done.get("message") or pod["status"].get("message") or "")}
+
+
+def finished_at(pod: Pod) -> datetime | None:
+    statuses = pod.get("status", {}).get("containerStatuses", ())
+    times = [
+        state["finishedAt"] for one in statuses if (state := _terminated(one)) and state.get("finishedAt")
+    ]
+    return max(map(_time, times), default=None)
+
+
+def is_running(pod: Pod) -> bool:
+    container = _container(pod.get("status", {}), "containerStatuses", DRIVER_CONTAINER)
+    return container is not None and "running" in container.get("state", {})
+
+
+def _live_phase(pod: Pod, report: Mapping[str, Any] | None, assumed: AttemptPhase) -> AttemptPhase:
+    if pod["metadata"].get("deletionTimestamp") is not None:
+        return AttemptPhase.DRAINING
+    if not is_running(pod):
+        return AttemptPhase.STARTING
+    phase = AttemptPhase(report["phase"]) if report is not None else assumed
+    # Only the container's end is the end.
+    return AttemptPhase.DRAINING if phase is AttemptPhase.ENDED else phase
+
+
+def _driver_ended(status: Mapping[str, Any], terminated: Mapping[str, Any]) -> Ended:
+    code = terminated.get("exitCode")
+    if terminated.get("reason") == "OOMKilled":
+        return Ended(
+            ending=Ending.OUT_OF_MEMORY,
+            exit_code=code,
+            message="the driver needed more memory than its container has: raise spec.driver.memory, or "
+            "leave it more beside the heap with spec.driver.memoryOverhead",
+        )
+    words = _words(terminated)
+    if words.get("reason") in set(Ending):
+        return Ended(
+            ending=Ending(words["reason"]),
+            message=words.get("message") or "",
+            error_class=words.get("errorClass"),
+            exit_code=code,
+        )
+    if status.get("reason") == "Evicted":
+        return Ended(ending=Ending.EVICTED, exit_code=code, message=str(status.get("message") or ""))
+    tail = _tail(terminated)
+    if terminated.get("reason") in ("StartError", "ContainerCannotRun"):
+        return Ended(ending=Ending.START_FAILED, exit_code=code, message=tail or "the container cannot start")
+    if isinstance(code, int) and code > 128:
+        killed = f"the driver was killed by signal {code - 128}"
+        return Ended(
+            ending=Ending.KILLED,
+            exit_code=code,
+            message=f"{killed}; its log ends: {tail}" if tail else killed,
+        )
+    return Ended(
+        ending=Ending.UNKNOWN,
+        exit_code=code,
+        message=f"the driver ended without a word; its log ends: {tail}",
+    )
+
+
+def _never_ran(status: Mapping[str, Any]) -> Ended:
+    """A final phase without a terminated driver container: refused, evicted early, or its node is gone."""
+    failed = [
+        (one["name"], state)
+        for one in status.get("initContainerStatuses", ())
+        if (state := _terminated(one)) is not None and state.get("exitCode") != 0
+    ]
+    if failed:
+        name, state = failed[0]
+        words = _words(state)
+        return Ended(
+            ending=Ending(words["reason"]) if words.get("reason") in set(Ending) else Ending.START_FAILED,
+            message=words.get("message") or f"the init container {name} failed: {_tail(state)}",
+            error_class=words.get("errorClass"),
+            exit_code=state.get("exitCode"),
+        )
+    message = str(status.get("message") or status.get("reason") or "the pod failed before its driver ran")
+    match status.get("reason"):
+        case "Evicted" | "Preempting" | "Terminated" | "NodeShutdown":
+            return Ended(ending=Ending.EVICTED, message=message)
+        case "NodeLost":
+            return Ended(ending=Ending.NODE_LOST, message=message)
+    disrupted = _condition(status, "DisruptionTarget")
+    if disrupted is not None and disrupted.get("reason") == "DeletionByPodGC":
+        return Ended(ending=Ending.NODE_LOST, message=str(disrupted.get("message") or message))
+    return Ended(ending=Ending.START_FAILED, message=message)
+
+
+def _waiting(status: Mapping[str, Any]) -> Problem | None:
+    """Why the driver is not running yet, where that is more than the usual wait."""
+    scheduled = _condition(status, "PodScheduled")
+    if scheduled is not None and scheduled["status"] == "False":
+        return Problem(scheduled.get("reason") or "Unschedulable", str(scheduled.get("message") or ""))
+    containers = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
+    for container in containers:
+        waiting = container.get("state", {}).get("waiting", {})
+        if waiting.get("reason", "") not in _USUAL_WAITS:
+            return Problem(waiting["reason"], f"{container['name']}: {waiting.get('message', '')}")
+    return None
+
+
+def _image(status: Mapping[str, Any]) -> str | None:
+    """An image that was loaded by hand has an id but no digest that could be pulled."""
+    container = _container(status, "containerStatuses", DRIVER_CONTAINER) or {}
+    image = str(container.get("imageID", "")).removeprefix("docker-pullable://")
+    return image if "@sha256:" in image else None
+
+
+def _query(query: Mapping[str, Any]) -> QueryReport:
+    return QueryReport(
+        name=query["name"],
+        active=query["active"],
+        committed_batch=query.get("committedBatch"),
+        stuck=bool(query.get("stuck")),
+    )
+
+
+def _container(status: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any] | None:
+    return next((one for one in status.get(kind, ()) if one["name"] == name), None)
+
+
+def _terminated(container: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    return (container or {}).get("state", {}).get("terminated")
+
+
+def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
+    return next((one for one in status.get("conditions", ()) if one["type"] == kind), None)
+
+
+def _words(terminated: Mapping[str, Any]) -> dict[str, Any]:
+    """The termination message, where the harness or the keeper wrote it. Else it is the end of the log."""
+    try:
+        parsed = json.loads(terminated.get("message") or "")
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _tail(terminated: Mapping[str, Any]) -> str:
+    return str(terminated.get("message") or "").strip()[-_LONGEST_TAIL:]
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,0 +1,60 @@
+"""Copies the state of a run into the path of the next, by keeper pods: one after another until it is done."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime, timedelta
+
+from headrace.core.actions import SeedRun
+from headrace.core.manifests import Platform, Seeding, seeding_pod
+from headrace.core.manifests.keeper_pod import TRY_LABEL
+from headrace.core.model import Job
+from headrace.kube.client import Api, Object
+from headrace.kube.errors import AlreadyExists, NotFound
+from headrace.kube.found import Found, is_leaving, label, name_of, uid_of
+from headrace.kube.pods import finished_at
+from headrace.kube.resources import PODS
+from headrace.kube.store import lineages_of
+
+_FIRST_WAIT_SECONDS = 5
+_LONGEST_WAIT_SECONDS = 300
+
+
+async def seed(
+    api: Api, platform: Platform, job: Job, found: Found, action: SeedRun, *, now: datetime
+) -> None:
+    tries = found.seedings(action.to_run)
+    if any(is_under_way(pod) for pod in tries):
+        return
+    number = int(label(tries[-1], TRY_LABEL)) if tries else 0
+    if tries and now < due_again(tries[-1], number):
+        return
+    pin = found.pins[action.to_run]
+    seeding = Seeding(
+        namespace=job.namespace,
+        job=job.name,
+        job_uid=job.uid,
+        spec=pin.spec,
+        lineages=lineages_of(job, pin.location),
+        from_uid=action.from_uid or job.uid,
+        from_run=action.from_run,
+        to_run=action.to_run,
+        number=number + 1,
+    )
+    with contextlib.suppress(AlreadyExists):
+        await api.create(PODS, job.namespace, seeding_pod(seeding, platform))
+    # The last one that failed stays until there is news: it is what tells why.
+    for pod in tries[:-1]:
+        with contextlib.suppress(NotFound):
+            await api.delete(PODS, job.namespace, name_of(pod), uid=uid_of(pod))
+
+
+def is_under_way(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") and not is_leaving(pod)
+
+
+def due_again(failed: Object, number: int) -> datetime:
+    """Doubling from a few seconds to a few minutes."""
+    ended = finished_at(failed) or datetime.fromisoformat(failed["metadata"]["creationTimestamp"])
+    wait = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2 ** min(number - 1, 10))
+    return ended + timedelta(seconds=wait)

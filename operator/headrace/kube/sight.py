@@ -1,0 +1,189 @@
+"""One look at everything of a job on the cluster: consistent reads, and a call to the driver's agent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from headrace.api import StreamJobStatus
+from headrace.api.names import executor_set_name
+from headrace.core.manifests.keeper_pod import KEEPER_CONTAINER
+from headrace.core.manifests.ownership import JOB_LABEL, RUN_LABEL
+from headrace.core.model import (
+    AttemptPhase,
+    EarlierLineage,
+    Job,
+    Observed,
+    ObservedAttempt,
+    ObservedExecutors,
+    PinnedRun,
+    Problem,
+)
+from headrace.kube.agent import AgentAddress, Agents
+from headrace.kube.client import Api, Object
+from headrace.kube.code import Sources, look_at_code
+from headrace.kube.errors import NotFound
+from headrace.kube.found import AttemptNumber, Found, attempt_of, is_leaving, label, sort_out, uid_of
+from headrace.kube.memory import Memory
+from headrace.kube.pods import earlier_lineage_of, is_running, keeper_result, observed_attempt
+from headrace.kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS
+
+# A driver that was fine and does not answer is believed to be fine for so long.
+_SILENCE = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sight:
+    found: Found
+    observed: Observed
+    sources: Sources
+    report: Mapping[str, Any] | None
+    """The agent's word on the live attempt."""
+
+    address: AgentAddress | None
+
+
+def attempt_uid(job_uid: str, attempt: AttemptNumber) -> str:
+    """As the attempt's claim and its agent know it; a pod's own uid is not known before there is a pod."""
+    return f"{job_uid}-r{attempt[0]}-a{attempt[1]}"
+
+
+async def look(
+    api: Api, agents: Agents, memory: Memory, job: Job, status: StreamJobStatus, *, now: datetime
+) -> Sight:
+    selector = f"{JOB_LABEL}={job.name}"
+    pods, config_maps, services, sources, executor_set = await asyncio.gather(
+        api.list(PODS, job.namespace, selector=selector),
+        api.list(CONFIG_MAPS, job.namespace, selector=selector),
+        api.list(SERVICES, job.namespace, selector=selector),
+        look_at_code(api, job.namespace, job.spec.application),
+        _executor_set(api, job, status),
+    )
+    found = sort_out(job, pods=pods, config_maps=config_maps, services=services)
+    current = current_attempt(status)
+    address = agent_address(job, found.drivers.get(current)) if current is not None else None
+    report = await agents.status(address) if address is not None else None
+    observed = Observed(
+        code=sources.code,
+        attempts=_attempts(job, status, found, report, memory=memory, now=now),
+        pinned={
+            run: PinnedRun(revision=pin.revision, code=pin.code_digest, spec=pin.spec)
+            for run, pin in found.pins.items()
+        },
+        seeded_runs=_seeded_runs(found),
+        seed_problem=_seed_problem(found, status),
+        start_problem=memory.start_problems.get((job.uid, *current)) if current is not None else None,
+        executors=_executors(found, status, executor_set),
+        earlier=_earlier(found),
+    )
+    return Sight(found=found, observed=observed, sources=sources, report=report, address=address)
+
+
+def current_attempt(status: StreamJobStatus) -> AttemptNumber | None:
+    run = status.run
+    return (run.number, run.attempt.number) if run is not None and run.attempt is not None else None
+
+
+def _attempts(
+    job: Job,
+    status: StreamJobStatus,
+    found: Found,
+    report: Mapping[str, Any] | None,
+    *,
+    memory: Memory,
+    now: datetime,
+) -> tuple[ObservedAttempt, ...]:
+    current, ready = current_attempt(status), status.condition("Ready")
+    was_ready = ready is not None and ready.status == "True"
+    seen = [
+        _attempt(
+            pod,
+            report if number == current else None,
+            was_ready=was_ready and number == current,
+            memory=memory,
+            now=now,
+        )
+        for number, pod in sorted(found.drivers.items())
+    ]
+    if current is not None and current not in found.drivers:
+        # Its pod is gone, but it was seen to end before it went.
+        words = memory.last_words.get((job.uid, *current))
+        seen += [words] if words is not None else []
+    return tuple(seen)
+
+
+def _attempt(
+    pod: Object,
+    report: Mapping[str, Any] | None,
+    *,
+    was_ready: bool,
+    memory: Memory,
+    now: datetime,
+) -> ObservedAttempt:
+    if report is not None or not is_running(pod):
+        memory.silent_since.pop(uid_of(pod), None)
+        return observed_attempt(pod, report, assumed=AttemptPhase.STARTING, now=now)
+    since = memory.silent_since.setdefault(uid_of(pod), now)
+    if was_ready and now - since < _SILENCE:
+        return observed_attempt(pod, None, assumed=AttemptPhase.RUNNING, now=now)
+    seen = observed_attempt(pod, None, assumed=AttemptPhase.STARTING, now=now)
+    if now - since < _SILENCE:
+        return seen
+    where = pod.get("status", {}).get("podIP", "its address")
+    silent = Problem("AgentSilent", f"the driver runs, but its agent at {where} does not answer")
+    return replace(seen, waiting=seen.waiting or silent)
+
+
+def agent_address(job: Job, pod: Object | None) -> AgentAddress | None:
+    if pod is None or not is_running(pod):
+        return None
+    ip = pod["status"].get("podIP")
+    return AgentAddress(ip=ip, uid=attempt_uid(job.uid, attempt_of(pod))) if ip else None
+
+
+async def _executor_set(api: Api, job: Job, status: StreamJobStatus) -> Object | None:
+    run = status.run
+    if run is None or run.attempt is None or run.attempt.state != "Started":
+        return None
+    try:
+        return await api.get(STATEFUL_SETS, job.namespace, executor_set_name(job.name, run.attempt.epoch))
+    except NotFound:
+        return None
+
+
+def _executors(found: Found, status: StreamJobStatus, executor_set: Object | None) -> ObservedExecutors:
+    run = status.run
+    epoch = run.attempt.epoch if run is not None and run.attempt is not None else 0
+    staying = [pod for pod in found.executors_of(epoch) if not is_leaving(pod)]
+    return ObservedExecutors(
+        replicas=len(staying),
+        ready=sum(_is_ready(pod) for pod in staying),
+        asked=executor_set["spec"].get("replicas") if executor_set is not None else None,
+    )
+
+
+def _is_ready(pod: Object) -> bool:
+    conditions = pod.get("status", {}).get("conditions", ())
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _seeded_runs(found: Found) -> frozenset[int]:
+    done = [pod for pod in found.keepers if pod.get("status", {}).get("phase") == "Succeeded"]
+    return frozenset(int(label(pod, RUN_LABEL)) for pod in done)
+
+
+def _seed_problem(found: Found, status: StreamJobStatus) -> str | None:
+    """Of the last try that failed, also while the next one is under way: until one succeeds."""
+    to_run = status.operation.to_run if status.operation is not None else 1
+    failed = [pod for pod in found.seedings(to_run) if pod.get("status", {}).get("phase") == "Failed"]
+    if not failed:
+        return None
+    return keeper_result(failed[-1], KEEPER_CONTAINER)["message"] or "the keeper pod failed"
+
+
+def _earlier(found: Found) -> EarlierLineage | None:
+    told = [lineage for pod in found.drivers.values() if (lineage := earlier_lineage_of(pod)) is not None]
+    return told[-1] if told else None

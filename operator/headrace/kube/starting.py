@@ -1,0 +1,103 @@
+"""Starts an attempt: its Secret, ConfigMap and Service, then its driver pod."""
+
+from __future__ import annotations
+
+import contextlib
+
+from headrace.api import StreamJobSpec, StreamJobStatus
+from headrace.core.manifests import (
+    DriverAttempt,
+    Platform,
+    RunPin,
+    config_map,
+    driver_pod,
+    driver_service,
+    token_secret,
+)
+from headrace.core.model import Job, Problem
+from headrace.kube.agent import AgentTokens
+from headrace.kube.client import Api
+from headrace.kube.errors import AlreadyExists, Denied, Invalid
+from headrace.kube.found import AttemptNumber, Found, is_owned, uid_of
+from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES
+from headrace.kube.sight import attempt_uid
+from headrace.kube.store import lineages_of
+
+
+class StartRefused(Exception):
+    """The platform does not let the attempt start now. It is tried again; meanwhile the status says why."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def driver_attempt(
+    job: Job, status: StreamJobStatus, pin: RunPin, number: AttemptNumber, *, epoch: int
+) -> DriverAttempt:
+    run, attempt = number
+    start_from = job.spec.start_from
+    return DriverAttempt(
+        namespace=job.namespace,
+        job=job.name,
+        job_uid=job.uid,
+        spec=_with_live_fields(pin.spec, job.spec),
+        run=run,
+        attempt=attempt,
+        epoch=epoch,
+        uid=attempt_uid(job.uid, number),
+        store=f"{lineages_of(job, pin.location)}/{job.uid}",
+        image=status.run.image if status.run is not None and status.run.number == run else None,
+        code=pin.code,
+        check_store=run == 1 and not (start_from is not None and start_from.none),
+    )
+
+
+async def start(
+    api: Api, tokens: AgentTokens, platform: Platform, attempt: DriverAttempt, *, found: Found
+) -> None:
+    if found.foreign:
+        names = ", ".join(found.foreign)
+        message = f"{names}: left by an earlier {attempt.job}, and may still write. Delete it if it stays"
+        raise StartRefused(Problem("WaitingForWriter", message))
+    try:
+        await _create(api, tokens, platform, attempt)
+    except Denied as refusal:
+        raise StartRefused(Problem(refusal.reason, str(refusal))) from refusal
+    except Invalid as refusal:
+        raise StartRefused(Problem("PodInvalid", str(refusal))) from refusal
+
+
+async def _create(api: Api, tokens: AgentTokens, platform: Platform, attempt: DriverAttempt) -> None:
+    """What the pod mounts comes first: a pod that finds nothing to mount waits, and complains."""
+    namespace = attempt.namespace
+    with contextlib.suppress(AlreadyExists):
+        await api.create(SECRETS, namespace, token_secret(attempt, token=tokens.of(attempt.uid)))
+    await ensure_config_map(api, platform, attempt)
+    await api.apply(SERVICES, namespace, driver_service(attempt))
+    try:
+        await api.create(PODS, namespace, driver_pod(attempt, platform))
+    except AlreadyExists:
+        pod = await api.get(PODS, namespace, attempt.name)
+        if not is_owned(pod, attempt.job_uid):
+            message = f"there is a pod {attempt.name} that is not this job's: delete it"
+            raise StartRefused(Problem("NameTaken", message)) from None
+
+
+async def ensure_config_map(api: Api, platform: Platform, attempt: DriverAttempt) -> None:
+    wanted = config_map(attempt, platform)
+    try:
+        await api.create(CONFIG_MAPS, attempt.namespace, wanted)
+    except AlreadyExists:
+        there = await api.get(CONFIG_MAPS, attempt.namespace, attempt.name)
+        if there.get("data") == wanted["data"]:
+            return
+        # Made by an operator of another version that did not come to make the pod.
+        await api.delete(CONFIG_MAPS, attempt.namespace, attempt.name, uid=uid_of(there))
+        await api.create(CONFIG_MAPS, attempt.namespace, wanted)
+
+
+def _with_live_fields(pinned: StreamJobSpec, wanted: StreamJobSpec) -> StreamJobSpec:
+    """A restart keeps what the run was pinned with, but not a number of executors of long ago."""
+    executors = pinned.executors.model_copy(update={"count": wanted.executors.count})
+    return pinned.model_copy(update={"executors": executors, "drain_timeout": wanted.drain_timeout})

@@ -1,0 +1,155 @@
+"""Carries the planner's actions out with pods. Everything here may be done again without harm.
+
+What guards it when two operators act at once, or one wakes from a long sleep: pods are created and never
+applied, deletes carry the uid of what was seen, pins are immutable, and the status that names an action was
+written, with the version that was read as precondition, before the action is performed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from headrace.api import StreamJobStatus
+from headrace.api.names import executor_set_name
+from headrace.core.actions import (
+    AbandonAttempt,
+    Action,
+    DrainAttempt,
+    PinRun,
+    ScaleExecutors,
+    SeedRun,
+    StartAttempt,
+)
+from headrace.core.manifests import Platform, RunPin, run_pin
+from headrace.core.manifests.ownership import ROLE_LABEL
+from headrace.core.model import AttemptPhase, Code, Job
+from headrace.core.revision import revision_of
+from headrace.kube.agent import Agents, AgentTokens
+from headrace.kube.client import Api, Object
+from headrace.kube.errors import AlreadyExists, NotFound
+from headrace.kube.found import attempt_of, is_leaving, label, name_of, uid_of
+from headrace.kube.memory import Memory
+from headrace.kube.pods import ended_of, observed_attempt
+from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS
+from headrace.kube.seeding import seed
+from headrace.kube.sight import Sight, agent_address, look
+from headrace.kube.starting import StartRefused, driver_attempt, start
+from headrace.kube.store import location_of
+from headrace.kube.tidy import leftovers
+from headrace.kube.upkeep import remove, repair
+
+# After its own time limit a driver gets this much to go; then its pod is deleted.
+_DRAIN_GRACE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class KubeSubstrate:
+    api: Api
+    agents: Agents
+    tokens: AgentTokens
+    platform: Platform
+    memory: Memory = field(default_factory=Memory)
+
+    async def observe(self, job: Job, status: StreamJobStatus, *, now: datetime) -> Sight:
+        """Everything the planner needs. Changes nothing."""
+        return await look(self.api, self.agents, self.memory, job, status, now=now)
+
+    async def perform(
+        self, job: Job, status: StreamJobStatus, sight: Sight, action: Action, *, now: datetime
+    ) -> None:
+        """`status` is the one that names the action. Raises StartRefused where the platform refuses."""
+        match action:
+            case PinRun():
+                await self._pin(job, sight, action)
+            case SeedRun():
+                await seed(self.api, self.platform, job, sight.found, action, now=now)
+            case StartAttempt():
+                await self._start(job, status, sight, action)
+            case DrainAttempt():
+                await self._drain(job, sight, action, now)
+            case AbandonAttempt():
+                pod = _driver(sight, action)
+                if pod is not None:
+                    await self._delete(job, pod, grace_seconds=0)
+            case ScaleExecutors():
+                await self._scale(job, action)
+
+    async def upkeep(self, job: Job, status: StreamJobStatus, sight: Sight) -> None:
+        await repair(self.api, self.platform, job, status, sight.found)
+        for leftover in list(leftovers(job, status, sight.found)):
+            await remove(self.api, job, leftover)
+
+    def note_pod(self, pod: Object) -> None:
+        """A pod as the watch showed it: one that ends and goes at once is seen only here."""
+        owners = pod["metadata"].get("ownerReferences") or ()
+        if not owners or label(pod, ROLE_LABEL) != "driver" or ended_of(pod) is None:
+            return
+        created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+        ended = observed_attempt(pod, None, assumed=AttemptPhase.STARTING, now=created)
+        self.memory.last_words[(owners[0]["uid"], *attempt_of(pod))] = ended
+
+    async def _pin(self, job: Job, sight: Sight, action: PinRun) -> None:
+        code, location = sight.sources.code, location_of(job, sight.found, self.platform)
+        if not isinstance(code, Code) or revision_of(action.spec, code.digest) != action.revision:
+            return  # changed since it was looked at: the next look decides
+        assert location is not None  # validation has made sure
+        pin = RunPin(
+            namespace=job.namespace,
+            job=job.name,
+            job_uid=job.uid,
+            run=action.run,
+            revision=action.revision,
+            code_digest=code.digest,
+            spec=action.spec,
+            location=location,
+            code=sight.sources.files,
+        )
+        if (old := sight.found.config_maps.get(pin.name)) is not None:
+            # A newer edit before the run has begun. The uid is proof that nobody pinned it anew meanwhile.
+            await self.api.delete(CONFIG_MAPS, job.namespace, pin.name, uid=uid_of(old))
+        with contextlib.suppress(AlreadyExists):
+            await self.api.create(CONFIG_MAPS, job.namespace, run_pin(pin))
+
+    async def _start(self, job: Job, status: StreamJobStatus, sight: Sight, action: StartAttempt) -> None:
+        number = (action.run, action.attempt)
+        if number in sight.found.drivers:
+            return  # started before, by us or by one that was killed: it is observed, not started again
+        attempt = driver_attempt(job, status, sight.found.pins[action.run], number, epoch=action.epoch)
+        try:
+            await start(self.api, self.tokens, self.platform, attempt, found=sight.found)
+        except StartRefused as refused:
+            self.memory.start_problems[(job.uid, *number)] = refused.problem
+            raise
+        self.memory.start_problems.pop((job.uid, *number), None)
+
+    async def _drain(self, job: Job, sight: Sight, action: DrainAttempt, now: datetime) -> None:
+        pod = _driver(sight, action)
+        if pod is None or is_leaving(pod):
+            return
+        asked_at = self.memory.drain_asked_at.setdefault(action.uid, now)
+        limit = timedelta(seconds=job.spec.drain_timeout.seconds) + _DRAIN_GRACE
+        address = agent_address(job, pod)
+        if address is not None and now - asked_at < limit and await self.agents.drain(address):
+            return
+        # It has no agent yet, or does not do as it is told: the kubelet's signal says the same, and insists.
+        await self._delete(job, pod)
+
+    async def _delete(self, job: Job, pod: Object, *, grace_seconds: int | None = None) -> None:
+        with contextlib.suppress(NotFound):
+            await self.api.delete(
+                PODS, job.namespace, name_of(pod), uid=uid_of(pod), grace_seconds=grace_seconds
+            )
+
+    async def _scale(self, job: Job, action: ScaleExecutors) -> None:
+        name = executor_set_name(job.name, action.epoch)
+        wanted = {"spec": {"replicas": action.replicas}}
+        with contextlib.suppress(NotFound):
+            await self.api.patch(STATEFUL_SETS, job.namespace, name, wanted, subresource="scale")
+
+
+def _driver(sight: Sight, action: DrainAttempt | AbandonAttempt) -> Object | None:
+    """The pod that is meant, by its uid: a namesake is another driver."""
+    pod = sight.found.drivers.get((action.run, action.attempt))
+    return pod if pod is not None and uid_of(pod) == action.uid else None

@@ -1,0 +1,75 @@
+"""What of a job is left over and may go. Pure: the rules, not the deleting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headrace.api import StreamJobStatus
+from headrace.api.names import attempt_name, executor_set_name
+from headrace.core.manifests.ownership import ATTEMPT_LABEL, EPOCH_LABEL, RUN_LABEL
+from headrace.core.model import Job
+from headrace.kube.found import AttemptNumber, Found, attempt_of, is_leaving, label, name_of, uid_of
+from headrace.kube.pods import ended_of
+from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES, STATEFUL_SETS, Resource
+
+# Runs whose pins are kept beside the current one: to see what ran, and to go back to.
+_PINS_KEPT = 2
+
+
+@dataclass(frozen=True)
+class Leftover:
+    resource: Resource
+    name: str
+    uid: str | None
+    # The object must be owned by this one; None where its own uid is proof enough.
+    owner_uid: str | None = None
+
+
+def leftovers(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Leftover]:
+    yield from _executor_sets(job, found)
+    if status.run is None or status.operation is not None:
+        return  # while something is under way, everything may still be needed
+    kept = _kept_attempts(status, found)
+    yield from _attempts(job, found, kept)
+    run, attempt = status.run.number, status.run.attempt
+    for pod in found.keepers:
+        if int(label(pod, RUN_LABEL)) <= run and attempt is not None and attempt.state == "Started":
+            yield Leftover(PODS, name_of(pod), uid_of(pod))
+    for number, pin in found.pins.items():
+        if number < run - _PINS_KEPT:
+            yield Leftover(CONFIG_MAPS, pin.name, uid_of(found.config_maps[pin.name]))
+
+
+def _executor_sets(job: Job, found: Found) -> Iterator[Leftover]:
+    """A driver that ended and is kept for its logs would leave its executors crash-looping."""
+    for pod in found.drivers.values():
+        epoch = int(label(pod, EPOCH_LABEL))
+        staying = [one for one in found.executors_of(epoch) if not is_leaving(one)]
+        if staying and ended_of(pod) is not None:
+            yield Leftover(STATEFUL_SETS, executor_set_name(job.name, epoch), None, owner_uid=uid_of(pod))
+
+
+def _kept_attempts(status: StreamJobStatus, found: Found) -> set[AttemptNumber]:
+    """The current one, whoever still lives, and the last that ended: somebody may want its log."""
+    run = status.run
+    current = (run.number, run.attempt.number) if run is not None and run.attempt is not None else None
+    ended = [
+        number for number, pod in found.drivers.items() if ended_of(pod) is not None and number != current
+    ]
+    living = {number for number, pod in found.drivers.items() if ended_of(pod) is None}
+    return {*([current] if current is not None else []), *living, *sorted(ended)[-1:]}
+
+
+def _attempts(job: Job, found: Found, kept: set[AttemptNumber]) -> Iterator[Leftover]:
+    things = [
+        *((PODS, pod) for pod in found.drivers.values()),
+        *((SERVICES, service) for service in found.services.values()),
+        *((CONFIG_MAPS, each) for each in found.config_maps.values() if label(each, ATTEMPT_LABEL)),
+    ]
+    for resource, thing in things:
+        if attempt_of(thing) not in kept and not is_leaving(thing):
+            if resource is CONFIG_MAPS:
+                # Secrets cannot be listed: each goes just before the ConfigMap of the same attempt.
+                yield Leftover(SECRETS, attempt_name(job.name, *attempt_of(thing)), None)
+            yield Leftover(resource, name_of(thing), uid_of(thing))

@@ -1,0 +1,195 @@
+"""The operator process: waits for the Lease, then watches and works until it loses it or is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import signal
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import aiohttp
+from aiohttp import web
+
+from headrace.kube.agent import AgentTokens, HttpAgents
+from headrace.kube.client import KubeClient
+from headrace.kube.credentials import Credentials, load_credentials, open_session
+from headrace.kube.errors import ApiError, NotFound
+from headrace.kube.resources import STREAM_JOBS
+from headrace.kube.substrate import KubeSubstrate
+from headrace.runtime.events import EventRecorder
+from headrace.runtime.health import Health, web_application
+from headrace.runtime.job_metrics import JobMetrics
+from headrace.runtime.lease import LeaderLease
+from headrace.runtime.metrics import Metrics
+from headrace.runtime.monitor import Monitor
+from headrace.runtime.options import Options
+from headrace.runtime.queue import WorkQueue
+from headrace.runtime.reconcile import Key, NoLongerLeader, Reconciler
+from headrace.runtime.watches import Watches
+from headrace.runtime.workers import Workers
+
+log = logging.getLogger("headrace")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    options: Options
+    credentials: Credentials
+    client: KubeClient
+    lease: LeaderLease
+    health: Health
+    metrics: Metrics
+    workers: Workers
+    reconciler: Reconciler
+
+    async def run(self) -> None:
+        """Returns when told to stop; raises when it cannot or may not go on."""
+        runner = web.AppRunner(web_application(self.health, self.metrics), access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, port=self.options.port).start()
+        stop = _stop_signal()
+        try:
+            await _first_of(self._lead(), stop.wait())
+        finally:
+            with contextlib.suppress(ApiError):
+                await self.lease.release()
+            await runner.cleanup()
+
+    async def _lead(self) -> None:
+        log.info("waiting for the lease %s/%s", self.lease.namespace, self.lease.name)
+        while not await self.lease.renew():
+            await asyncio.sleep(self.lease.timing.renewed_every_seconds * random.uniform(0.5, 1))  # noqa: S311
+        log.info("this operator leads")
+        await self._wait_for_api()
+        watches = Watches(
+            credentials=self.credentials,
+            namespaces=self.options.namespaces,
+            health=self.health,
+            wake=self.workers.wake,
+            note_pod=self.reconciler.substrate.note_pod,
+            is_own_version=lambda key, version: self.reconciler.own_versions.get(key) == version,
+        )
+        await _first_of(
+            self._keep_lease(),
+            watches.run(),
+            self.workers.run(self.options.workers),
+            self.workers.monitor.run(self.workers.wake),
+            self._resync(),
+        )
+
+    async def _wait_for_api(self) -> None:
+        """kopf watches what is there when it starts: a definition that comes later would never be watched."""
+        namespace = self.options.namespaces[0] if self.options.namespaces else None
+        while await self.lease.renew():
+            try:
+                await self.client.list(STREAM_JOBS, namespace)
+            except NotFound:
+                log.warning("the cluster does not know StreamJobs yet: waiting for their definition (CRD)")
+                await asyncio.sleep(self.lease.timing.renewed_every_seconds)
+            else:
+                return
+        raise NoLongerLeader
+
+    async def _keep_lease(self) -> None:
+        while await self.lease.renew():
+            await asyncio.sleep(self.lease.timing.renewed_every_seconds)
+        raise NoLongerLeader
+
+    async def _resync(self) -> None:
+        """From a list of our own, spread over the whole interval: it heals whatever a watch has missed."""
+        while True:
+            await asyncio.sleep(self.options.resync_seconds * random.uniform(0.9, 1.1))  # noqa: S311
+            for namespace in self.options.namespaces or (None,):
+                for job in await self.client.list(STREAM_JOBS, namespace):
+                    key: Key = (job["metadata"]["namespace"], job["metadata"]["name"])
+                    spread = random.uniform(0, self.options.resync_seconds / 2)  # noqa: S311
+                    self.workers.wake_at(key, time.monotonic() + spread)
+
+
+async def run_operator(options: Options) -> None:
+    credentials = load_credentials()
+    metrics = Metrics()
+    # The agents get a session of their own: theirs must never carry the operator's own credentials.
+    async with open_session(credentials) as session, aiohttp.ClientSession() as agent_session:
+        client = KubeClient(session=session, server=credentials.server, observe=metrics.observe_request)
+        await _operator(options, credentials, client, agent_session, metrics).run()
+
+
+def _operator(
+    options: Options,
+    credentials: Credentials,
+    client: KubeClient,
+    agent_session: aiohttp.ClientSession,
+    metrics: Metrics,
+) -> Operator:
+    tokens = AgentTokens(options.token_key)
+    agents = HttpAgents(agent_session, tokens)
+    job_metrics = JobMetrics(_utc_now)
+    metrics.registry.register(job_metrics)
+    queue: WorkQueue[Key] = WorkQueue(chance=random.random)
+    lease = LeaderLease(
+        api=client,
+        namespace=options.lease_namespace,
+        name=options.lease_name,
+        identity=options.identity,
+        now=_utc_now,
+        clock=time.monotonic,
+    )
+    reconciler = Reconciler(
+        api=client,
+        substrate=KubeSubstrate(client, agents, tokens, options.platform),
+        events=EventRecorder(client, options.identity.partition("_")[0]),
+        now=_utc_now,
+        may_act=lease.leads,
+    )
+    monitor = Monitor(agents=agents, metrics=job_metrics, clock=time.monotonic)
+    workers = Workers(
+        reconciler=reconciler,
+        queue=queue,
+        monitor=monitor,
+        metrics=metrics,
+        job_metrics=job_metrics,
+        clock=time.monotonic,
+    )
+    return Operator(
+        options=options,
+        credentials=credentials,
+        client=client,
+        lease=lease,
+        health=Health(
+            clock=time.monotonic,
+            leads=lease.leads,
+            queue_wait=lambda: queue.oldest_wait(now=time.monotonic()),
+        ),
+        metrics=metrics,
+        workers=workers,
+        reconciler=reconciler,
+    )
+
+
+def _stop_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
+async def _first_of(*works: object) -> None:
+    """Runs all until one ends; then the others are ended, too. What that one raised is raised."""
+    tasks = [asyncio.ensure_future(work) for work in works]  # type: ignore[arg-type]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)

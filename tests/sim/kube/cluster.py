@@ -1,0 +1,281 @@
+"""A cluster for the operator to act on: an API server, kubelets, drivers with agents, a store. All can fail.
+
+The operator is the real one, from the reconciler down; only the network is not there. A pass is one call of
+`reconcile`, as a worker would make it; killed after any write, the next pass is made by a fresh process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from headrace.api import StreamJobStatus
+from headrace.api.names import executor_set_name
+from headrace.core.manifests import Platform
+from headrace.core.manifests.keeper_pod import STORE_CHECK
+from headrace.kube.agent import AgentAddress, AgentTokens
+from headrace.kube.errors import ApiError
+from headrace.kube.pods import ended_of
+from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, STREAM_JOBS
+from headrace.kube.starting import StartRefused
+from headrace.kube.substrate import KubeSubstrate
+from headrace.runtime.events import EventRecorder
+from headrace.runtime.reconcile import NoLongerLeader, Outcome, Reconciler
+from tests.sim.kube.fake_api import FakeApi, Object, OperatorKilled, Place
+
+NAMESPACE, JOB = "shop", "clicks"
+KEY = (NAMESPACE, JOB)
+PLATFORM = Platform(
+    job_image="spark:1", headrace_image="headrace:1", checkpoint_location="s3://streams/checkpoints"
+)
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class Agent:
+    """The agent of one driver pod."""
+
+    pod: Place
+    phase: str = "Starting"
+    drains: bool = False
+    deaf: bool = False
+    stuck: bool = False
+
+
+@dataclass
+class FakeAgents:
+    by_uid: dict[str, Agent] = field(default_factory=dict)
+
+    async def status(self, address: AgentAddress) -> dict[str, Any] | None:
+        agent = self.by_uid.get(address.uid)
+        if agent is None or agent.deaf:
+            return None
+        query = {"name": "q", "active": True, "committedBatch": 1, "stuck": agent.stuck}
+        return {"phase": agent.phase, "queries": [query]}
+
+    async def drain(self, address: AgentAddress) -> bool:
+        agent = self.by_uid.get(address.uid)
+        if agent is None or agent.deaf:
+            return False
+        agent.drains, agent.phase = True, "Draining"
+        return True
+
+
+class FakeCluster:
+    def __init__(self, spec: Object | None = None) -> None:
+        self.moment = BEGIN
+        self.api = FakeApi(lambda: self.moment)
+        self.agents = FakeAgents()
+        self.leads = True
+        # Who has claimed a run in the store: run -> the newest attempt.
+        self.claims: dict[int, int] = {}
+        self.started: list[tuple[int, int, int]] = []
+        self.seeds: dict[int, str] = {}
+        self.earlier: Object | None = None
+        self.seed_fails: str | None = None
+        self.operator = self.new_operator()
+        self.create_job(spec or {"application": {"file": "job.py"}})
+
+    # ---- the operator -------------------------------------------------------------------------------
+
+    def new_operator(self) -> Reconciler:
+        """A fresh process: it knows nothing but what it can read."""
+        substrate = KubeSubstrate(self.api, self.agents, AgentTokens(b"key" * 8), PLATFORM)
+        return Reconciler(
+            api=self.api,
+            substrate=substrate,
+            events=EventRecorder(self.api, "operator"),
+            now=lambda: self.moment,
+            may_act=lambda: self.leads,
+        )
+
+    def pass_once(self) -> Outcome | None:
+        """One pass; None where it failed in a way that a worker would try again."""
+        try:
+            return asyncio.run(self.operator.reconcile(KEY))
+        except OperatorKilled:
+            self.api.writes_left = None
+            self.operator = self.new_operator()
+        except (ApiError, StartRefused, NoLongerLeader):
+            pass
+        return None
+
+    def settle(self, passes: int = 80) -> None:
+        """Lets everything that happens by itself happen, until nothing does any more."""
+        quiet = 0
+        for _ in range(passes):
+            before = (len(self.api.writes), self._picture())
+            outcome = self.pass_once()
+            self.kubelets_work()
+            if (len(self.api.writes), self._picture()) != before:
+                quiet = 0
+                continue
+            due = self.status.restarts.next_at
+            if due is not None and due > self.moment:
+                self.moment = due
+                continue
+            quiet += 1
+            if quiet >= 2 and outcome is not None:
+                return
+            self.later(10)
+        raise AssertionError(f"never settles: {self.status.state}: {self.api.writes[-10:]}")
+
+    def _picture(self) -> str:
+        return json.dumps([self.api.objects[place] for place in sorted(self.api.objects)], default=str)
+
+    # ---- the kubelets, the drivers and the keepers ---------------------------------------------------
+
+    def kubelets_work(self) -> None:
+        for name, pod in list(self.api.of(PODS).items()):
+            place = (PODS.plural, NAMESPACE, name)
+            match pod["metadata"]["labels"]["headrace.dev/role"]:
+                case "driver":
+                    self._driver_works(place, pod)
+                case "keeper":
+                    self._keeper_works(place, pod)
+
+    def _driver_works(self, place: Place, pod: Object) -> None:
+        number = _attempt(pod)
+        agent = self.agents.by_uid.get(_agent_uid(pod))
+        if ended_of(pod) is not None:
+            return
+        if pod.get("status") is None:
+            self._start_driver(place, pod, number)
+        elif agent is not None and (agent.drains or pod["metadata"].get("deletionTimestamp")):
+            leaving = pod["metadata"].get("deletionTimestamp") is not None
+            self.end_driver(place, "Drained", 0)
+            if leaving:
+                self.operator.substrate.note_pod(self.api.objects[place])  # the watch saw it end
+                self.api.remove(place)
+        elif agent is not None and agent.phase == "Starting":
+            agent.phase = "Running"
+            epoch = int(pod["metadata"]["labels"]["headrace.dev/epoch"])
+            self._make_executors(pod, epoch)
+
+    def _start_driver(self, place: Place, pod: Object, number: tuple[int, int]) -> None:
+        checks = [one for one in pod["spec"]["initContainers"] if one["name"] == STORE_CHECK]
+        run, attempt = number
+        if checks and self.earlier and run not in self.claims and run not in self.seeds:
+            words = {
+                "reason": "Refused",
+                "errorClass": "EarlierLineage",
+                "message": "older",
+                "earlier": self.earlier,
+            }
+            state = {"terminated": {"exitCode": 64, "message": json.dumps(words)}}
+            failed = {"phase": "Failed", "initContainerStatuses": [{"name": STORE_CHECK, "state": state}]}
+            self.api.set(place, {"status": failed})
+            return
+        running = {"name": "driver", "state": {"running": {}}, "imageID": "spark@sha256:abc"}
+        self.api.set(
+            place, {"status": {"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": [running]}}
+        )
+        if self.claims.get(run, 0) >= attempt:
+            self.end_driver(place, "Fenced", 67)
+            return
+        self.claims[run] = attempt
+        epoch = int(pod["metadata"]["labels"]["headrace.dev/epoch"])
+        self.started.append((run, attempt, epoch))
+        self.agents.by_uid[_agent_uid(pod)] = Agent(place)
+
+    def end_driver(self, place: Place, reason: str, code: int, message: str = "", words: bool = True) -> None:
+        said = json.dumps({"reason": reason, "message": message}) if words else message
+        terminated = {"exitCode": code, "message": said, "reason": reason if not words else "Error"}
+        phase = "Succeeded" if code == 0 else "Failed"
+        state = {"name": "driver", "state": {"terminated": terminated}}
+        self.api.set(place, {"status": {"phase": phase, "containerStatuses": [state]}})
+        self.agents.by_uid.pop(_agent_uid(self.api.objects[place]), None)
+
+    def _make_executors(self, pod: Object, epoch: int) -> None:
+        name = executor_set_name(JOB, epoch)
+        meta = {"name": name, "namespace": NAMESPACE, "ownerReferences": [{"uid": pod["metadata"]["uid"]}]}
+        self.api.put_new(STATEFUL_SETS, {"metadata": meta, "spec": {"replicas": 1}})
+
+    def _keeper_works(self, place: Place, pod: Object) -> None:
+        if pod.get("status") is not None:
+            return
+        words = {"reason": "Completed", "message": self.seed_fails or ""}
+        stamp = self.moment.isoformat().replace("+00:00", "Z")
+        terminated = {
+            "exitCode": 69 if self.seed_fails else 0,
+            "message": json.dumps(words),
+            "finishedAt": stamp,
+        }
+        if not self.seed_fails:
+            assert not self.live_drivers(), "state copied under a live writer"
+            command = pod["spec"]["containers"][0]["command"]
+            source = next(flag for flag in command if flag.startswith("--from="))
+            self.seeds[int(pod["metadata"]["labels"]["headrace.dev/run"])] = source.removeprefix("--from=")
+        phase = "Failed" if self.seed_fails else "Succeeded"
+        state = {"name": "keeper", "state": {"terminated": terminated}}
+        self.api.set(place, {"status": {"phase": phase, "containerStatuses": [state]}})
+
+    # ---- what befalls them --------------------------------------------------------------------------
+
+    def create_job(self, spec: Object) -> None:
+        body = {
+            "apiVersion": "headrace.dev/v1alpha1",
+            "kind": "StreamJob",
+            "metadata": {"name": JOB, "namespace": NAMESPACE},
+            "spec": spec,
+        }
+        self.api.put_new(STREAM_JOBS, body)
+
+    def edit(self, **changes: Any) -> None:
+        job = self.api.objects[self.job_place]
+        self.api.set(
+            self.job_place, {"spec": changes, "metadata": {"generation": job["metadata"]["generation"] + 1}}
+        )
+
+    def later(self, seconds: float) -> None:
+        self.moment += timedelta(seconds=seconds)
+
+    def driver_place(self) -> Place:
+        (name,) = self.live_drivers()
+        return (PODS.plural, NAMESPACE, name)
+
+    def agent(self) -> Agent:
+        return self.agents.by_uid[_agent_uid(self.api.objects[self.driver_place()])]
+
+    # ---- what can be seen ---------------------------------------------------------------------------
+
+    @property
+    def job_place(self) -> Place:
+        return (STREAM_JOBS.plural, NAMESPACE, JOB)
+
+    @property
+    def status(self) -> StreamJobStatus:
+        return StreamJobStatus.parse(self.api.objects[self.job_place].get("status") or {})
+
+    def condition(self, kind: Any) -> tuple[str, str]:
+        condition = self.status.condition(kind)
+        assert condition is not None
+        return condition.status, condition.reason
+
+    def live_drivers(self) -> list[str]:
+        pods = self.api.of(PODS).items()
+        return [
+            name
+            for name, pod in pods
+            if pod["metadata"]["labels"]["headrace.dev/role"] == "driver" and ended_of(pod) is None
+        ]
+
+    def writers(self) -> list[str]:
+        """Drivers that have claimed their run: these write."""
+        return [agent.pod[2] for agent in self.agents.by_uid.values() if agent.pod in self.api.objects]
+
+    def pins(self) -> list[str]:
+        return [name for name, one in self.api.of(CONFIG_MAPS).items() if "spec.json" in one["data"]]
+
+
+def _attempt(pod: Object) -> tuple[int, int]:
+    labels = pod["metadata"]["labels"]
+    return int(labels["headrace.dev/run"]), int(labels["headrace.dev/attempt"])
+
+
+def _agent_uid(pod: Object) -> str:
+    run, attempt = _attempt(pod)
+    return f"{pod['metadata']['ownerReferences'][0]['uid']}-r{run}-a{attempt}"

@@ -1,0 +1,235 @@
+"""An API server in memory: versions, uids, preconditions, owners, and faults on demand.
+
+It refuses to read Secrets: the operator has no right to, and must never need to.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from headrace.kube.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound, Unavailable
+from headrace.kube.resources import PODS, SECRETS, STREAM_JOBS, Resource
+
+Object = dict[str, Any]
+Place = tuple[str, str, str]  # plural, namespace, name
+
+
+class OperatorKilled(BaseException):
+    """Not an Exception: nothing in the operator may catch it."""
+
+
+@dataclass
+class FakeApi:
+    now: Callable[[], datetime]
+    objects: dict[Place, Object] = field(default_factory=dict)
+    # Every write that was carried out: (verb, plural, name).
+    writes: list[tuple[str, str, str]] = field(default_factory=list)
+    # Every right that was needed: (verb, resource).
+    rights: set[tuple[str, str]] = field(default_factory=set)
+    # Let the operator do this many more writes, then kill it.
+    writes_left: int | None = None
+    # What happens to the next writes, in order: None, "refused" (500, nothing done), "lost" (done, and then
+    # no answer), "conflict", "quota".
+    faults: list[str | None] = field(default_factory=list)
+    # Reads answer from here: the past, as an API server behind a slow one would.
+    stale: dict[Place, Object] | None = None
+    # The same for lists alone.
+    stale_lists: dict[Place, Object] | None = None
+    _numbers: Any = field(default_factory=lambda: itertools.count(1))
+
+    # ---- reads --------------------------------------------------------------------------------------
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Object:
+        self.rights.add(("get", resource.plural))
+        return copy.deepcopy(self._readable(resource)[self._found(resource, namespace, name)])
+
+    async def list(
+        self, resource: Resource, namespace: str | None, *, selector: str | None = None
+    ) -> list[Object]:
+        self.rights.add(("list", resource.plural))
+        key, _, value = (selector or "").partition("=")
+        found = [
+            thing
+            for (plural, place, _), thing in sorted((self.stale_lists or self._readable(resource)).items())
+            if plural == resource.plural and namespace in (None, place)
+        ]
+        labelled = [one for one in found if not key or one["metadata"].get("labels", {}).get(key) == value]
+        # As the real one: the items of a list do not say what they are.
+        unnamed = [{k: v for k, v in one.items() if k not in ("apiVersion", "kind")} for one in labelled]
+        return copy.deepcopy(unnamed)
+
+    def _readable(self, resource: Resource) -> dict[Place, Object]:
+        assert resource is not SECRETS, "the operator read a Secret"
+        return self.objects if self.stale is None else self.stale
+
+    def _found(self, resource: Resource, namespace: str, name: str) -> Place:
+        place = (resource.plural, namespace, name)
+        if place not in (self._readable(resource) if resource is not SECRETS else self.objects):
+            raise NotFound(f"{resource.plural} {name} not found")
+        return place
+
+    # ---- writes -------------------------------------------------------------------------------------
+
+    async def create(self, resource: Resource, namespace: str, body: Object) -> Object:
+        self.rights.add(("create", resource.plural))
+        return self._write("create", resource, body["metadata"]["name"], lambda: self.put_new(resource, body))
+
+    async def apply(self, resource: Resource, namespace: str, body: Object) -> Object:
+        self.rights |= {("create", resource.plural), ("patch", resource.plural)}
+
+        def act() -> Object:
+            place = (resource.plural, namespace, body["metadata"]["name"])
+            if place not in self.objects:
+                return self.put_new(resource, body)
+            return self._change(place, _merged(self.objects[place], body))
+
+        return self._write("apply", resource, body["metadata"]["name"], act)
+
+    async def patch(
+        self, resource: Resource, namespace: str, name: str, body: Object, *, subresource: str | None = None
+    ) -> Object:
+        self.rights.add(("patch", "/".join(filter(None, (resource.plural, subresource)))))
+
+        def act() -> Object:
+            place = self._place(resource, namespace, name)
+            self._check_version(place, body)
+            before = self.objects[place]
+            after = _merged(before, body)
+            if subresource == "status":
+                after = {**before, "status": after["status"]}
+            elif "spec" in body and resource is STREAM_JOBS:
+                after["metadata"]["generation"] += 1
+            return self._change(place, after)
+
+        return self._write("patch", resource, name, act)
+
+    async def replace(self, resource: Resource, namespace: str, body: Object) -> Object:
+        self.rights.add(("update", resource.plural))
+
+        def act() -> Object:
+            place = self._place(resource, namespace, body["metadata"]["name"])
+            self._check_version(place, body)
+            return self._change(place, copy.deepcopy(body))
+
+        return self._write("update", resource, body["metadata"]["name"], act)
+
+    async def delete(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        *,
+        uid: str | None,
+        grace_seconds: int | None = None,
+    ) -> None:
+        self.rights.add(("delete", resource.plural))
+
+        def act() -> Object:
+            place = self._place(resource, namespace, name)
+            if uid is not None and self.objects[place]["metadata"]["uid"] != uid:
+                raise Conflict(f"{name}: the uid is another one")
+            if resource is PODS and grace_seconds != 0 and _runs(self.objects[place]):
+                stamp = self.now().isoformat().replace("+00:00", "Z")
+                return self._change(
+                    place, _merged(self.objects[place], {"metadata": {"deletionTimestamp": stamp}})
+                )
+            return self.remove(place)
+
+        self._write("delete", resource, name, act)
+
+    # ---- what the cluster does by itself ------------------------------------------------------------
+
+    def put_new(self, resource: Resource, body: Object) -> Object:
+        metadata = body["metadata"]
+        place = (resource.plural, metadata["namespace"], metadata["name"])
+        if place in self.objects:
+            raise AlreadyExists(f"{resource.plural} {metadata['name']} already exists")
+        thing = copy.deepcopy(body)
+        thing["metadata"] |= {
+            "uid": f"uid-{next(self._numbers)}",
+            "creationTimestamp": self.now().isoformat().replace("+00:00", "Z"),
+            "generation": 1,
+            "resourceVersion": str(next(self._numbers)),
+        }
+        self.objects[place] = thing
+        return copy.deepcopy(thing)
+
+    def set(self, place: Place, change: Object) -> None:
+        self._change(place, _merged(self.objects[place], change), by_cluster=True)
+
+    def remove(self, place: Place) -> Object:
+        """With everything that it owns, as the garbage collector does it."""
+        thing = self.objects.pop(place)
+        uid = thing["metadata"]["uid"]
+        for owned, one in list(self.objects.items()):
+            if any(owner["uid"] == uid for owner in one["metadata"].get("ownerReferences", ())):
+                self.remove(owned)
+        return thing
+
+    def of(self, resource: Resource) -> dict[str, Object]:
+        return {name: one for (plural, _, name), one in self.objects.items() if plural == resource.plural}
+
+    # ---- inside -------------------------------------------------------------------------------------
+
+    def _write(self, verb: str, resource: Resource, name: str, act: Callable[[], Object]) -> Object:
+        if self.writes_left is not None:
+            if self.writes_left == 0:
+                raise OperatorKilled
+            self.writes_left -= 1
+        match self.faults.pop(0) if self.faults else None:
+            case "refused":
+                raise Unavailable("no leader", status=500)
+            case "conflict":
+                raise Conflict("the object has been modified", status=409)
+            case "quota":
+                raise Denied('pods "x" is forbidden: exceeded quota: small')
+            case "lost":
+                act()
+                self.writes.append((verb, resource.plural, name))
+                raise Unavailable("connection reset", status=503)
+            case _:
+                result = act()
+        self.writes.append((verb, resource.plural, name))
+        return copy.deepcopy(result)
+
+    def _place(self, resource: Resource, namespace: str, name: str) -> Place:
+        place = (resource.plural, namespace, name)
+        if place not in self.objects:
+            raise NotFound(f"{resource.plural} {name} not found")
+        return place
+
+    def _check_version(self, place: Place, body: Object) -> None:
+        wanted = body["metadata"].get("resourceVersion") if "metadata" in body else None
+        if wanted is not None and wanted != self.objects[place]["metadata"]["resourceVersion"]:
+            raise Conflict(f"{place[2]}: the object has been modified")
+
+    def _change(self, place: Place, after: Object, *, by_cluster: bool = False) -> Object:
+        before = self.objects[place]
+        if before.get("immutable") and before.get("data") != after.get("data"):
+            raise Invalid(f"{place[2]}: field is immutable")
+        if after != before:
+            after["metadata"]["resourceVersion"] = str(next(self._numbers))
+            self.objects[place] = after
+        return copy.deepcopy(self.objects[place])
+
+
+def _runs(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") == "Running"
+
+
+def _merged(base: Object, patch: Object) -> Object:
+    result = copy.deepcopy(base)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict):
+            below = result.get(key)
+            result[key] = _merged(below if isinstance(below, dict) else {}, value)
+        else:
+            result[key] = copy.deepcopy(value)
+    return result

@@ -1,0 +1,57 @@
+"""The client of the agent, against the real agent of the harness."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+
+import aiohttp
+import pytest
+
+from headrace.kube.agent import AgentAddress, AgentTokens, HttpAgents
+from headrace_jobs.harness.agent import Agent, Served
+
+TOKENS = AgentTokens(b"a key of the operator")
+UID = "job-r1-a1"
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    served = Served(
+        status=lambda: {"phase": "Running"}, drain=lambda: {"phase": "Draining"}, metrics=lambda: b""
+    )
+    listening = socket.create_server(("127.0.0.1", 0))
+    agent = Agent(listening, token=TOKENS.of(UID), uid=UID, served=served)
+    agent.start()
+    yield listening.getsockname()[1]
+    agent.close()
+
+
+def asked(port: int, *, uid: str = UID, tokens: AgentTokens = TOKENS) -> tuple:
+    async def ask() -> tuple:
+        async with aiohttp.ClientSession() as session:
+            agents = HttpAgents(session, tokens, port)
+            address = AgentAddress("127.0.0.1", uid)
+            return await agents.status(address), await agents.drain(address)
+
+    return asyncio.run(ask())
+
+
+def test_the_right_token_and_uid_are_answered(port: int):
+    assert asked(port) == ({"phase": "Running"}, True)
+
+
+def test_another_attempt_at_the_same_address_is_not_mistaken(port: int):
+    assert asked(port, uid="job-r1-a2") == (None, False)
+
+
+def test_a_wrong_key_is_no_answer(port: int):
+    assert asked(port, tokens=AgentTokens(b"another key")) == (None, False)
+
+
+def test_nobody_there_is_no_answer():
+    assert asked(1) == (None, False)
+
+
+def test_a_token_can_be_computed_again_and_belongs_to_one_attempt():
+    assert TOKENS.of(UID) == AgentTokens(b"a key of the operator").of(UID)
+    assert TOKENS.of(UID) != TOKENS.of("job-r1-a2")

@@ -1,0 +1,181 @@
+"""What a pod says of its driver: above all, when it has really ended."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from headrace.core.model import AttemptPhase, EarlierLineage, Ending
+from headrace.kube.pods import earlier_lineage_of, observed_attempt
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+RUNNING = {"state": {"running": {}}}
+
+
+def a_pod(status: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    labels = {"headrace.dev/run": "2", "headrace.dev/attempt": "3"}
+    return {"metadata": {"uid": "u", "labels": labels, **metadata}, "status": status}
+
+
+def ended_container(**terminated: Any) -> dict[str, Any]:
+    return {"phase": "Failed", "containerStatuses": [{"name": "driver", "state": {"terminated": terminated}}]}
+
+
+def driver(**state: Any) -> dict[str, Any]:
+    return {"phase": "Running", "containerStatuses": [{"name": "driver", **state}]}
+
+
+def seen(status: dict[str, Any], report: dict[str, Any] | None = None, now: datetime = NOW, **metadata: Any):
+    return observed_attempt(a_pod(status, **metadata), report, assumed=AttemptPhase.STARTING, now=now)
+
+
+WORDS = json.dumps({"reason": "QueryFailed", "message": "boom", "errorClass": "X"})
+
+
+@pytest.mark.parametrize(
+    ("status", "ending", "message"),
+    [
+        (ended_container(exitCode=66, message=WORDS), Ending.QUERY_FAILED, "boom"),
+        (ended_container(exitCode=0, message=json.dumps({"reason": "Drained"})), Ending.DRAINED, ""),
+        (ended_container(exitCode=137, reason="OOMKilled"), Ending.OUT_OF_MEMORY, "spec.driver.memory"),
+        (ended_container(exitCode=137, message="last line"), Ending.KILLED, "signal 9"),
+        (ended_container(exitCode=1, message="No module named x"), Ending.UNKNOWN, "No module named x"),
+        (
+            ended_container(exitCode=128, reason="StartError", message="python3: not found"),
+            Ending.START_FAILED,
+            "python3: not found",
+        ),
+        (
+            {**ended_container(exitCode=137), "reason": "Evicted", "message": "low on memory"},
+            Ending.EVICTED,
+            "low on memory",
+        ),
+        (
+            {"phase": "Failed", "reason": "Evicted", "message": "disk pressure"},
+            Ending.EVICTED,
+            "disk pressure",
+        ),
+        ({"phase": "Failed", "reason": "OutOfcpu", "message": "no room"}, Ending.START_FAILED, "no room"),
+        (
+            {
+                "phase": "Failed",
+                "conditions": [
+                    {"type": "DisruptionTarget", "reason": "DeletionByPodGC", "message": "node gone"}
+                ],
+            },
+            Ending.NODE_LOST,
+            "node gone",
+        ),
+        (
+            {
+                "phase": "Failed",
+                "initContainerStatuses": [
+                    {"name": "headrace", "state": {"terminated": {"exitCode": 1, "message": "disk full"}}}
+                ],
+            },
+            Ending.START_FAILED,
+            "init container headrace failed: disk full",
+        ),
+    ],
+)
+def test_how_a_driver_ended(status: dict[str, Any], ending: Ending, message: str):
+    attempt = seen(status)
+    assert (attempt.run, attempt.number, attempt.phase) == (2, 3, AttemptPhase.ENDED)
+    assert attempt.ended is not None
+    assert attempt.ended.ending is ending
+    assert message in attempt.ended.message
+
+
+def test_the_store_speaks_through_the_container_that_looked_into_it():
+    words = {
+        "reason": "Refused",
+        "errorClass": "EarlierLineage",
+        "message": "older",
+        "earlier": {"uid": "old", "lastRun": 7},
+    }
+    state = {"terminated": {"exitCode": 64, "message": json.dumps(words)}}
+    pod = a_pod({"phase": "Failed", "initContainerStatuses": [{"name": "store", "state": state}]})
+    ended = observed_attempt(pod, None, assumed=AttemptPhase.STARTING, now=NOW).ended
+    assert ended is not None
+    assert (ended.ending, ended.error_class, ended.message) == (Ending.REFUSED, "EarlierLineage", "older")
+    assert earlier_lineage_of(pod) == EarlierLineage(uid="old", last_run=7)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        driver(**RUNNING),
+        {"phase": "Unknown", "reason": "NodeLost", "containerStatuses": [{"name": "driver", **RUNNING}]},
+        {"phase": "Running", "containerStatuses": []},
+        {"phase": "Pending"},
+        {},
+    ],
+)
+def test_what_does_not_prove_an_end(status: dict[str, Any]):
+    deleted = (NOW - timedelta(hours=1)).isoformat()
+    for metadata in ({}, {"deletionTimestamp": deleted}):
+        assert seen(status, **metadata).live
+
+
+def test_a_node_is_lost_when_a_deleted_pod_does_not_go_in_its_time():
+    deleted = NOW.isoformat()
+    assert not seen(driver(**RUNNING), now=NOW + timedelta(seconds=59), deletionTimestamp=deleted).lost
+    assert seen(driver(**RUNNING), now=NOW + timedelta(seconds=61), deletionTimestamp=deleted).lost
+    assert not seen(ended_container(exitCode=0), now=NOW + timedelta(hours=1), deletionTimestamp=deleted).lost
+
+
+@pytest.mark.parametrize(
+    ("report", "phase"),
+    [
+        ({"phase": "Running", "queries": []}, AttemptPhase.RUNNING),
+        ({"phase": "Draining", "queries": []}, AttemptPhase.DRAINING),
+        ({"phase": "Ended", "queries": []}, AttemptPhase.DRAINING),
+        (None, AttemptPhase.STARTING),
+    ],
+)
+def test_a_running_container_is_what_its_agent_says(report: dict[str, Any] | None, phase: AttemptPhase):
+    assert seen(driver(**RUNNING), report).phase is phase
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (
+            {
+                "conditions": [
+                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2"}
+                ]
+            },
+            "Unschedulable",
+        ),
+        (
+            driver(state={"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}),
+            "ImagePullBackOff",
+        ),
+        (
+            driver(
+                state={"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "x" not found'}}
+            ),
+            "CreateContainerConfigError",
+        ),
+        (driver(state={"waiting": {"reason": "ContainerCreating"}}), None),
+        ({}, None),
+    ],
+)
+def test_why_it_has_not_started(status: dict[str, Any], reason: str | None):
+    waiting = seen(status).waiting
+    assert (waiting.reason if waiting is not None else None) == reason
+
+
+@pytest.mark.parametrize(
+    ("image_id", "image"),
+    [
+        ("registry.example.com/a@sha256:1", "registry.example.com/a@sha256:1"),
+        ("docker-pullable://a@sha256:1", "a@sha256:1"),
+        ("sha256:1", None),
+        ("", None),
+    ],
+)
+def test_only_an_image_that_can_be_pulled_again_is_kept(image_id: str, image: str | None):
+    assert seen(driver(**RUNNING, imageID=image_id)).image == image

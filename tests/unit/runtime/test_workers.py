@@ -1,0 +1,98 @@
+"""The workers: results of a pass, and what follows from each."""
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from headrace.kube.errors import Conflict, Denied, Unavailable
+from headrace.runtime.job_metrics import JobMetrics
+from headrace.runtime.metrics import Metrics
+from headrace.runtime.monitor import Monitor
+from headrace.runtime.queue import WorkQueue
+from headrace.runtime.reconcile import NoLongerLeader
+from headrace.runtime.workers import Workers
+from tests.sim.kube.cluster import KEY, FakeCluster
+
+
+class Failing:
+    """A reconciler that fails as it is told, and then is the real one."""
+
+    def __init__(self, real: Any, *failures: BaseException) -> None:
+        self.real, self.failures, self.passes = real, list(failures), 0
+
+    async def reconcile(self, key: Any) -> Any:
+        self.passes += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        return await self.real.reconcile(key)
+
+
+def workers_of(cluster: FakeCluster, *failures: BaseException) -> Workers:
+    metrics = JobMetrics(lambda: cluster.moment)
+    return Workers(
+        reconciler=Failing(cluster.operator, *failures),  # type: ignore[arg-type]
+        queue=WorkQueue(chance=random.random),
+        monitor=Monitor(agents=cluster.agents, metrics=metrics, clock=lambda: 0.0),
+        metrics=Metrics(),
+        job_metrics=metrics,
+        clock=lambda: cluster.moment.timestamp(),  # noqa: PLW0108 (it moves)
+    )
+
+
+def results(workers: Workers) -> dict[str, float]:
+    (family,) = workers.metrics.reconciles.collect()
+    return {one.labels["result"]: one.value for one in family.samples if one.name.endswith("_total")}
+
+
+@pytest.mark.parametrize(
+    ("failure", "result"),
+    [
+        (Conflict("modified"), "conflict"),
+        (Denied("exceeded quota"), "refused"),
+        (Unavailable("down"), "error"),
+        (ValueError("a fault of ours"), "error"),
+    ],
+)
+def test_a_pass_that_fails_is_counted_and_comes_again(failure: Exception, result: str):
+    workers = workers_of(FakeCluster(), failure)
+    asyncio.run(workers.work_on(KEY))
+    assert results(workers) == {result: 1}
+    assert workers.queue.next_alarm() is not None
+
+
+def test_who_no_longer_leads_stops():
+    workers = workers_of(FakeCluster(), NoLongerLeader())
+    with pytest.raises(NoLongerLeader):
+        asyncio.run(workers.work_on(KEY))
+
+
+def test_a_job_that_is_gone_is_forgotten():
+    cluster = FakeCluster()
+    workers = workers_of(cluster)
+    asyncio.run(workers.work_on(KEY))
+    assert workers.queue.next_alarm() is not None  # something is under way
+    assert next(iter(workers.job_metrics.collect())).samples
+    cluster.api.remove(cluster.job_place)
+    asyncio.run(workers.work_on(KEY))
+    assert workers.queue.next_alarm() is None
+    assert not next(iter(workers.job_metrics.collect())).samples
+
+
+def test_woken_workers_work_until_they_are_stopped():
+    cluster = FakeCluster()
+    workers = workers_of(cluster)
+
+    async def work() -> None:
+        running = asyncio.create_task(workers.run(3))
+        workers.wake(KEY)
+        async with asyncio.timeout(10):
+            while not cluster.status.conditions:
+                await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(work())
+    assert results(workers)["ok"] >= 1
