@@ -10,12 +10,10 @@ import faulthandler
 import logging
 import os
 import queue
-import shutil
 import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from headrace_jobs.harness.control import NO_BATCH, Batches, Control
@@ -31,6 +29,7 @@ from headrace_jobs.harness.endings import (
     query_failed,
 )
 from headrace_jobs.harness.failure import UserCode
+from headrace_jobs.harness.scratch import Scratch
 from headrace_jobs.harness.termination import Reason, Termination, write_json
 
 if TYPE_CHECKING:  # pyspark is imported while the JVM starts, not before
@@ -55,7 +54,7 @@ class Parts:
     control: Control | None = None
     stop_spark: Callable[[], None] | None = None
     own: UserCode = field(default_factory=UserCode)
-    scratch: Path | None = None
+    scratch: Scratch | None = None
 
 
 class Conductor:
@@ -230,7 +229,7 @@ class Conductor:
         except OSError as error:
             sys.stderr.write(f"headrace: the termination message could not be written: {error}\n")
         if parts.scratch is not None:
-            shutil.rmtree(parts.scratch, ignore_errors=True)
+            parts.scratch.remove()
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()

@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -39,6 +38,7 @@ from headrace_jobs.harness.endings import (
 )
 from headrace_jobs.harness.listening import listen
 from headrace_jobs.harness.runfile import RunFile
+from headrace_jobs.harness.scratch import make_scratch
 from headrace_jobs.harness.termination import write_json
 from headrace_jobs.harness.view import QueryView, iso, to_status
 from headrace_jobs.harness.watchdog import stuck_queries
@@ -103,7 +103,7 @@ class Driver:
         self._write_process_file(None)
 
     def _start_jvm(self) -> DriverJvm:
-        self._parts.scratch = Path(tempfile.mkdtemp(prefix="headrace-"))
+        self._parts.scratch = scratch = make_scratch()
         conf = self._conf()
         path = import_path(self._run_file.application)
         # Python has put the current directory first, for `-m`; the application's own place comes first now.
@@ -111,9 +111,10 @@ class Driver:
         try:
             jvm = start_driver_jvm(
                 spark_home=spark_home(),
-                scratch=self._parts.scratch,
+                scratch=scratch.path,
                 conf=conf,
-                environment=self._jvm_environment(path, spark_home(), self._parts.scratch),
+                environment=self._jvm_environment(path, spark_home(), scratch.path),
+                inherit=(scratch.lock,),
             )
         except JvmFailed as error:
             raise CannotStart(str(error)) from None

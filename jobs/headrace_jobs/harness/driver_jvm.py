@@ -84,9 +84,14 @@ class DriverJvm:
 
 
 def start_driver_jvm(
-    *, spark_home: Path, scratch: Path, conf: Mapping[str, str], environment: Mapping[str, str]
+    *,
+    spark_home: Path,
+    scratch: Path,
+    conf: Mapping[str, str],
+    environment: Mapping[str, str],
+    inherit: tuple[int, ...] = (),
 ) -> DriverJvm:
-    """`scratch` must be a directory that only this user can read."""
+    """`scratch` is a directory that only this user can read; `inherit`: descriptors the JVM holds as well."""
     conf_file = scratch / "driver.conf"
     connection_file = scratch / "gateway"
     conf_file.touch(mode=0o600)
@@ -99,6 +104,7 @@ def start_driver_jvm(
             "SPARK_CONNECT_MODE": "0",
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file),
         },
+        pass_fds=inherit,
         # Spark's gateway server ends when this pipe breaks: a killed harness leaves no JVM behind.
         stdin=subprocess.PIPE,
         # A session of its own: Ctrl-C and signals to the group are for the harness, which drains first.

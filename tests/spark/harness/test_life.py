@@ -6,7 +6,9 @@ import signal
 import psutil
 import pytest
 
-from tests.spark.harness.conftest import wait_for
+from tests.spark.harness.conftest import TOKEN, wait_for
+
+SECRET = "a-key-nobody-should-see"
 
 # Rows from a directory, so that the test decides when a batch begins; each batch leaves a line in a file.
 TWO_QUERIES = """
@@ -53,7 +55,7 @@ def batches(place):
 def test_from_start_to_drain_and_on_with_the_next_attempt(drive, tmp_path):
     (tmp_path / "in").mkdir()
     add_rows(tmp_path, "one", "a", "a", "b")
-    driver = drive(TWO_QUERIES)
+    driver = drive(TWO_QUERIES, spark_conf={"spark.hadoop.fs.s3a.secret.key": SECRET})
 
     # The agent answers before there is a JVM.
     assert driver.status()["phase"] == "Starting"
@@ -79,6 +81,13 @@ def test_from_start_to_drain_and_on_with_the_next_attempt(drive, tmp_path):
     assert driver.call("POST", "/v1/drain", **{"X-Headrace-Uid": "another"})[0] == 409
     metrics = driver.call("GET", "/metrics")[1].decode()
     assert 'headrace_query_input_rows_total{job="job",namespace="tests",query="counts"} 3.0' in metrics
+
+    # Credentials and the token are in nobody's arguments, and the token is not in the JVM's environment.
+    jvm = psutil.Process(driver.jvm_pid())
+    for process in (psutil.Process(driver.process.pid), jvm, *jvm.children(recursive=True)):
+        assert not {SECRET, TOKEN} & set(" ".join(process.cmdline()).replace("=", " ").split())
+    assert TOKEN not in jvm.environ().values()
+    assert SECRET not in driver.log()
 
     # A drain in the middle of a batch: the batch ends first. The other query is drained meanwhile.
     (tmp_path / "hold").touch()
