@@ -1,6 +1,7 @@
 package dev.headrace;
 
 import java.io.IOException;
+import java.nio.file.NoSuchFileException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
@@ -200,7 +201,15 @@ public class HeadraceCheckpointFileManager implements CheckpointFileManager {
                 fence.check();
             }
             flush();
-            file.publish();
+            try {
+                file.publish();
+            } catch (NoSuchFileException swept) {
+                // A successor sweeps what its predecessors left half-written: then the claim tells the cause.
+                if (fence != null) {
+                    fence.check();
+                }
+                throw swept;
+            }
         }
     }
 }

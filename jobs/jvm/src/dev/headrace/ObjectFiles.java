@@ -87,10 +87,10 @@ final class ObjectFiles implements CheckpointFiles {
         return fs.exists(path);
     }
 
-    /** Spark purges two log files per batch: one request each, without the looks around of a file system. */
+    /** Spark purges some ten files per batch: one request each, without the looks around of a file system. */
     @Override
     public void delete(Path path) throws IOException {
-        if (LogEntry.isFileOfLog(path)) {
+        if (LogEntry.isFileOfLog(path) || isStateFile(path.getName())) {
             BulkDelete deletion = fs.createBulkDelete(path.getParent());
             try {
                 failOnRefusal(deletion.bulkDelete(Collections.singletonList(path)));
@@ -104,6 +104,10 @@ final class ObjectFiles implements CheckpointFiles {
         } catch (FileNotFoundException gone) {
             return;
         }
+    }
+
+    private static boolean isStateFile(String name) {
+        return name.endsWith(".changelog") || name.endsWith(".zip") || name.endsWith(".sst") || name.endsWith(".crc");
     }
 
     private static void failOnRefusal(List refusals) throws IOException {
