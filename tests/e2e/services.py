@@ -27,7 +27,7 @@ controller.quorum.voters=1@localhost:9093
 listeners=PLAINTEXT://:9092,CONTROLLER://:9093
 advertised.listeners=PLAINTEXT://kafka.{namespace}.svc:9092
 controller.listener.names=CONTROLLER
-log.dirs=/work/kafka
+log.dirs=/scratch/kafka
 auto.create.topics.enable=false
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=4
@@ -52,9 +52,9 @@ export JDK_JAVA_OPTIONS="-Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
 java kafka.tools.StorageTool format -t MkU3OEVBNTcwNTJENDM2Qk -c $settings
 exec java kafka.Kafka $settings
 """
-S3 = """mkdir -p /work/data /work/iam
-exec /opt/versitygw --port :7070 --region us-east-1 --iam-dir /work/iam --keep-alive --health /healthz \
-  --access-log /work/access.log posix /work/data
+S3 = """mkdir -p /scratch/data /scratch/iam
+exec /opt/versitygw --port :7070 --region us-east-1 --iam-dir /scratch/iam --keep-alive --health /healthz \
+  --access-log /scratch/access.log posix /scratch/data
 """
 
 
@@ -87,7 +87,7 @@ class Services:
 
     def objects(self, prefix: str) -> set[str]:
         """Keys below a prefix of the bucket, as the server's POSIX back end keeps them."""
-        found = self.shell("s3", f"cd /work/data/{BUCKET} && find '{prefix}' -type f 2>/dev/null || true")
+        found = self.shell("s3", f"cd /scratch/data/{BUCKET} && find '{prefix}' -type f 2>/dev/null || true")
         return {line.removeprefix(f"{prefix}/") for line in found.splitlines()}
 
     def http(self, method: str, url: str, headers: dict[str, str]) -> dict[str, Any]:
@@ -184,8 +184,8 @@ def _broker_jars() -> list[Path]:
 
 def _make_bucket(services: Services) -> None:
     """The server adopts a directory as a bucket of its root user."""
-    services.shell("s3", f"mkdir -p /work/data/{BUCKET}")
-    if not wait_until(lambda: BUCKET in services.shell("s3", "ls /work/data"), seconds=5):
+    services.shell("s3", f"mkdir -p /scratch/data/{BUCKET}")
+    if not wait_until(lambda: BUCKET in services.shell("s3", "ls /scratch/data"), seconds=5):
         raise NotReadyError("the bucket was not made")
 
 
@@ -204,7 +204,7 @@ def _pod_and_service(
         "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
         "volumeMounts": [
             {"name": "services", "mountPath": "/services"},
-            {"name": "work", "mountPath": "/work"},
+            {"name": "work", "mountPath": "/scratch"},
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
