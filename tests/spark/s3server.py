@@ -191,7 +191,7 @@ def _running(
             env=os.environ | environment,
             stdout=log,
             stderr=log,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509  (one system call, nothing that takes a lock)
+            preexec_fn=die_with_parent,  # noqa: PLW1509  (one system call, nothing that takes a lock)
         )
         try:
             _await_listening(process, server, output)
@@ -201,7 +201,8 @@ def _running(
             process.wait(timeout=10)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """For `preexec_fn`: a test that is killed leaves nothing running."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -18,6 +18,7 @@ from headrace_jobs.store import last_batches
 from tests.spark.checkpoint.driver import Spec
 from tests.spark.checkpoint.jobs import JOBS, Row, outcome, write_input
 from tests.spark.checkpoint.places import Place
+from tests.spark.s3server import die_with_parent
 
 ATTEMPT_SECONDS = 180
 ROOT = Path(__file__).parents[3]
@@ -68,6 +69,7 @@ class Trial:
                 env=environment_for(self.place),
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                preexec_fn=die_with_parent,  # noqa: PLW1509  (one system call, nothing that takes a lock)
             )
 
     def add_input(self, files: int) -> None:

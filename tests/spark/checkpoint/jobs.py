@@ -7,6 +7,7 @@ plain Python what its sink must have seen in the end, whatever happened on the w
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "id long, key long, amount long, at timestamp"
 WINDOW_SECONDS = 10
+_FIRST_FILE_AT = 1_700_000_000
 
 Row = dict[str, Any]
 
@@ -44,9 +46,10 @@ def write_input(directory: Path, files: int, rows_per_file: int = 40, keys: int 
             for i in range(number * rows_per_file, (number + 1) * rows_per_file)
         ]
         rows += chunk
-        # The name gives the order; the file source goes by time first, which may be equal.
         path = directory / f"{number:04}.json"
         path.write_text("".join(json.dumps(row) + "\n" for row in chunk))
+        # The file source takes files by their time, in milliseconds: files of one moment come in any order.
+        os.utime(path, (_FIRST_FILE_AT + number, _FIRST_FILE_AT + number))
     return rows
 
 
@@ -113,7 +116,7 @@ def _join(spark: SparkSession, directory: str) -> DataFrame:
         right,
         functions.expr("l.id = r.id AND l.at <= r.at + INTERVAL 1 HOUR AND r.at <= l.at + INTERVAL 1 HOUR"),
     )
-    return joined.select("l.id", "l.amount", "r.amount")
+    return joined.selectExpr("l.id", "l.amount", "r.amount AS other")
 
 
 def _expected_join(rows: list[Row]) -> dict[str, Any]:

@@ -59,7 +59,8 @@ public final class CheckpointControl {
     static void enter(Path entry) {
         synchronized (LOCK) {
             if (draining) {
-                throw new DrainedException("the driver drains: " + entry + " is not written, its batch does not begin");
+                throw new DrainedException(
+                        "the driver drains: " + entry + " is not written, its batch does not begin");
             }
             beginning++;
         }
@@ -77,7 +78,8 @@ public final class CheckpointControl {
      *
      * @throws FencedException if a claim of this attempt or of a newer one exists
      */
-    public static void claim(String runPathUri, int attempt, String bodyJson, Configuration conf) throws IOException {
+    public static void claim(String runPathUri, int attempt, String bodyJson, Configuration conf)
+            throws IOException {
         Path run = new Path(runPathUri);
         CheckpointFiles files = HeadraceCheckpointFileManager.filesFor(run, conf);
         new RunFence(files, run, attempt).claim(bodyJson);

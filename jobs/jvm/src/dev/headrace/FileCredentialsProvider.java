@@ -51,7 +51,8 @@ public final class FileCredentialsProvider implements AwsCredentialsProvider {
         } catch (NoSuchFileException away) {
             // Kubernetes swaps a Secret link by link: what we have is good until the new one is there.
             if (current == null) {
-                throw new IllegalStateException("the credentials file " + file + " is missing: check the job's Secret");
+                throw new IllegalStateException(
+                        "the credentials file " + file + " is missing: check the job's Secret");
             }
         } catch (IOException e) {
             throw new IllegalStateException("the credentials file " + file + " cannot be read", e);

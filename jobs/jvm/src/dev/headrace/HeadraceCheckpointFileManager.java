@@ -64,9 +64,9 @@ public class HeadraceCheckpointFileManager implements CheckpointFileManager {
     }
 
     @Override
-    public CheckpointFileManager.CancellableFSDataOutputStream createAtomic(Path path, boolean overwriteIfPossible) {
+    public CheckpointFileManager.CancellableFSDataOutputStream createAtomic(Path path, boolean overwrite) {
         try {
-            return new GatedStream(files.create(path, overwriteIfPossible), LogEntry.of(path), fence);
+            return new GatedStream(files.create(path, overwrite), LogEntry.of(path), fence);
         } catch (IOException e) {
             throw rethrow(e);
         }
@@ -206,7 +206,7 @@ public class HeadraceCheckpointFileManager implements CheckpointFileManager {
             } catch (NoSuchFileException swept) {
                 // A successor sweeps what its predecessors left half-written: then the claim tells the cause.
                 if (fence != null) {
-                    fence.check();
+                    fence.checkSuccessor();
                 }
                 throw swept;
             }

@@ -47,7 +47,7 @@ final class LogEntry {
         return path;
     }
 
-    /** The number in a log file's name, or -1: {@code 12} and {@code 19.compact} are entries, temp files are not. */
+    /** The number in a log file's name ({@code 12}, {@code 19.compact}), or -1 for any other file. */
     static long numberOf(String name) {
         String digits = name.endsWith(".compact") ? name.substring(0, name.length() - ".compact".length()) : name;
         if (digits.isEmpty() || digits.length() > 18) {

@@ -107,7 +107,10 @@ final class ObjectFiles implements CheckpointFiles {
     }
 
     private static boolean isStateFile(String name) {
-        return name.endsWith(".changelog") || name.endsWith(".zip") || name.endsWith(".sst") || name.endsWith(".crc");
+        return name.endsWith(".changelog")
+                || name.endsWith(".zip")
+                || name.endsWith(".sst")
+                || name.endsWith(".crc");
     }
 
     private static void failOnRefusal(List refusals) throws IOException {
@@ -192,7 +195,8 @@ final class ObjectFiles implements CheckpointFiles {
             for (Class type = e.getClass(); type != null; type = type.getSuperclass()) {
                 if (type.getName().equals("software.amazon.awssdk.core.exception.SdkServiceException")) {
                     try {
-                        return ((Integer) type.getMethod("statusCode", new Class[0]).invoke(e, new Object[0])).intValue();
+                        Object status = type.getMethod("statusCode", new Class[0]).invoke(e, new Object[0]);
+                        return ((Integer) status).intValue();
                     } catch (ReflectiveOperationException unknownSdk) {
                         throw new IllegalStateException("this AWS SDK is not one Headrace knows", unknownSdk);
                     }

@@ -47,19 +47,30 @@ final class RunFence {
 
     void check() throws IOException {
         long newest = newestClaim();
-        if (newest > attempt) {
-            throw new FencedException("attempt " + newest + " has taken over " + run + ": attempt " + attempt + " stops here");
-        }
+        refuseIfNewer(newest);
         if (newest < attempt) {
-            throw new FencedException("the claim of attempt " + attempt + " on " + run + " is not there: it was never made,"
-                    + " or the run was deleted");
+            throw new FencedException("the claim of attempt " + attempt + " on " + run
+                    + " is not there: it was never made, or the run was deleted");
+        }
+    }
+
+    /** Only whether a newer attempt has the run: for a fault that such a successor would explain. */
+    void checkSuccessor() throws IOException {
+        refuseIfNewer(newestClaim());
+    }
+
+    private void refuseIfNewer(long newest) throws FencedException {
+        if (newest > attempt) {
+            throw new FencedException(
+                    "attempt " + newest + " has taken over " + run + ": attempt " + attempt + " stops here");
         }
     }
 
     void claim(String body) throws IOException {
         long newest = newestClaim();
         if (newest >= attempt) {
-            throw new FencedException("attempt " + newest + " already holds " + run + ": attempt " + attempt + " may not start");
+            throw new FencedException(
+                    "attempt " + newest + " already holds " + run + ": attempt " + attempt + " may not start");
         }
         PendingFile claim = files.create(new Path(claims(), Long.toString(attempt)), false);
         try {
@@ -67,7 +78,8 @@ final class RunFence {
             claim.publish();
         } catch (FileAlreadyExistsException taken) {
             claim.discard();
-            throw new FencedException("attempt " + attempt + " on " + run + " was claimed by another driver", taken);
+            throw new FencedException(
+                    "attempt " + attempt + " on " + run + " was claimed by another driver", taken);
         } catch (IOException e) {
             claim.discard();
             throw e;
