@@ -48,10 +48,15 @@ class Cluster:
 
 @contextmanager
 def running_cluster(directory: Path) -> Iterator[Cluster]:
-    """What was found running is left running, and so is what was started: the next run reuses it."""
+    """What was found running (`make cluster`) is left running; what was started here is ended here."""
     match os.environ.get("HEADRACE_CLUSTER", "native"):
         case "native":
-            yield _native()
+            found = native.find()
+            try:
+                yield _native()
+            finally:
+                if found is None:
+                    native.down()
         case "kind":
             with _through_proxy("kind", _kind_kubectl(), directory, load=_load_into_kind) as cluster:
                 yield cluster
