@@ -37,6 +37,8 @@ def test_a_life_of_edits_and_stops(project):
         (project.home / "job.py").write_text(code + "\n)(\n")
         dev.says("CodeProblem")
         (project.home / "job.py").write_text(code.replace('"tag": tag', '"tag": tag + "!"'))
+        # Only then more input: run 1 would work it off with the old code while it drains.
+        dev.until("run 2", lambda: project.streamjob["status"]["run"]["number"] == 2)
         project.add_files(2)
         dev.until("the new code", lambda: any(call["tag"] == "one!" for call in project.calls))
         dev.until("results of run 2", lambda: project.last_rows == project.expected_rows)
