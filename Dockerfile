@@ -15,6 +15,7 @@ RUN echo 'headrace:x:65532:65532::/tmp:/usr/sbin/nologin' >> /etc/passwd \
     && echo 'headrace:x:65532:' >> /etc/group
 COPY build/images/operator/ /usr/local/lib/python3.11/dist-packages/
 COPY build/images/carried/ /opt/headrace/carried/
+COPY build/images/carried-connectors/ /opt/headrace/carried/connectors/
 # unchecked-hash: the files never change, so no start needs to compare their times.
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash \
     /usr/local/lib/python3.11/dist-packages /opt/headrace/carried

@@ -56,6 +56,7 @@ class Image:
     target: str
     # Folders of Python packages to stage, each from images/<name>.txt.
     requirements: tuple[str, ...]
+    # Connectors whose jars are part of its Spark.
     connectors: tuple[str, ...]
     # Whatever changes one of these makes another image.
     sources: tuple[str, ...]
@@ -88,6 +89,7 @@ OPERATOR = Image(
         "operator/headrace/**/*.py",
         "jobs/headrace_jobs/**/*.py",
         "jobs/jvm/**/*.java",
+        "jobs/headrace_jobs/jvm/locks/s3a-*.lock",
     ),
 )
 IMAGES = {image.target: image for image in (OPERATOR, SPARK)}
@@ -126,6 +128,7 @@ def stage(image: Image) -> None:
         _stage_connectors(image.connectors)
     if image is OPERATOR:
         _run([sys.executable, "-m", "headrace_jobs.jvm", "--if-stale"])
+        _stage_carried_connectors()
         for package in ("operator/headrace", "jobs/headrace_jobs"):
             _stage_code(ROOT / package)
 
@@ -178,6 +181,18 @@ def _stage_connectors(names: tuple[str, ...]) -> None:
     for name in names:
         for jar in connector_jars(name):
             shutil.copyfile(jar, target / jar.name)
+
+
+def _stage_carried_connectors() -> None:
+    """For jobs' images that have no S3 connector of their own: one for each line of Hadoop."""
+    from headrace_jobs.jvm.jars import connector_locks, locked_jars  # noqa: PLC0415 (only this step needs it)
+
+    target = STAGE / "carried-connectors"
+    shutil.rmtree(target, ignore_errors=True)
+    for lock in connector_locks("s3a"):
+        (target / lock.stem).mkdir(parents=True)
+        for jar in locked_jars(lock):
+            shutil.copyfile(jar, target / lock.stem / jar.name)
 
 
 class Docker:

@@ -80,14 +80,14 @@ def check_session_conf(read: Callable[[str], str | None]) -> None:
             raise Refused(f"the application sets {key}, which Headrace owns ({owned.why}). Remove that line")
 
 
-def driver_conf(run_file: RunFile, *, jar: str, run_context: str) -> dict[str, str]:
+def driver_conf(run_file: RunFile, *, jars: list[str], run_context: str) -> dict[str, str]:
     """All settings of the driver's JVM."""
     check_user_conf(run_file.spark_conf, where="sparkConf")
     conf = {**_DEFAULT_CONF, "spark.app.name": f"{run_file.job.namespace}/{run_file.job.name}"}
     conf |= run_file.spark_conf
     conf |= {key: wanted for key, (wanted, _) in PINNED_SESSION_CONF.items()}
     conf |= {
-        "spark.jars": ",".join(filter(None, [run_file.spark_conf.get("spark.jars", ""), jar])),
+        "spark.jars": ",".join(filter(None, [run_file.spark_conf.get("spark.jars", ""), *jars])),
         "spark.hadoop.headrace.run.path": spark_url(run_file.run_path),
         "spark.hadoop.headrace.attempt": str(run_file.attempt),
         "spark.hadoop.headrace.writer.id": run_file.uid,

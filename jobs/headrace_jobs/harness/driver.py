@@ -20,6 +20,7 @@ from headrace_jobs.harness.archive import archive_options
 from headrace_jobs.harness.asks import listen_for_signals, take_signals, watch_parent
 from headrace_jobs.harness.conductor import Conductor, Parts
 from headrace_jobs.harness.conf import driver_conf
+from headrace_jobs.harness.connectors import NoConnector, s3_jars
 from headrace_jobs.harness.driver_jvm import (
     DriverJvm,
     JvmFailed,
@@ -150,10 +151,10 @@ class Driver:
         # Workers must run the driver's Python, not the first one on the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         try:
-            jar = jar_path()
-        except JarNotBuilt as error:
+            jars = [jar_path(), *s3_jars(run_file.store, spark_home() / "jars")]
+        except (JarNotBuilt, NoConnector) as error:
             raise CannotStart(str(error)) from None
-        return driver_conf(run_file, jar=jar.as_uri(), run_context=context)
+        return driver_conf(run_file, jars=[jar.as_uri() for jar in jars], run_context=context)
 
     def _serve(self) -> None:
         from headrace_jobs.harness.agent import Agent, Served  # noqa: PLC0415 - overlaps with the JVM's start

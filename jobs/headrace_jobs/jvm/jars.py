@@ -45,8 +45,17 @@ class LockedJar:
 
 
 def connector_jars(name: str) -> tuple[Path, ...]:
-    """The jars of one connector (`s3a`, `kafka`), fetched when they are not in the cache yet."""
-    lock = _lock_file(name)
+    """The jars of one connector (`s3a`, `kafka`) for the Spark at hand."""
+    return locked_jars(_lock_file(name))
+
+
+def connector_locks(name: str) -> tuple[Path, ...]:
+    """The locks of one connector, one for each line of Hadoop or Spark."""
+    return tuple(sorted(_LOCKS.glob(f"{name}-*.lock")))
+
+
+def locked_jars(lock: Path) -> tuple[Path, ...]:
+    """What a lock pins, fetched when it is not in the cache yet."""
     wanted = _read_lock(lock)
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
     home = cache_directory() / "jars" / f"{lock.stem}-{digest}"
@@ -58,7 +67,7 @@ def connector_jars(name: str) -> tuple[Path, ...]:
 def _lock_file(name: str) -> Path:
     """A lock fits one Hadoop (s3a-hadoop-3.5.0) or one Spark line (kafka-spark-4.2)."""
     jars = spark_jars()
-    for lock in sorted(_LOCKS.glob(f"{name}-*.lock")):
+    for lock in connector_locks(name):
         part, version = lock.stem.removeprefix(f"{name}-").split("-", 1)
         anchor = {"hadoop": "hadoop-client-api-{}.jar", "spark": "spark-sql_2.13-{}.*.jar"}[part]
         if any(jars.glob(anchor.format(version))):

@@ -18,7 +18,7 @@ from tests.unit.harness.samples import GOOD
 
 def conf_of(**spark_conf: str) -> dict[str, str]:
     run_file = parse_run_file(json.dumps({**GOOD, "sparkConf": spark_conf}))
-    return driver_conf(run_file, jar="file:///headrace.jar", run_context="{}")
+    return driver_conf(run_file, jars=["file:///headrace.jar"], run_context="{}")
 
 
 def test_the_driver_gets_its_run_and_what_is_pinned():
