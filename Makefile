@@ -46,10 +46,12 @@ test-spark-full: setup ## The long rest of test-spark
 
 .PHONY: test-apiserver
 test-apiserver: setup ## The CRDs on a real API server and etcd (compiled into the cache the first time)
+	$(PY) -m tests.cluster build apiserver
 	$(PYTEST) tests/apiserver -m 'not full'
 
 .PHONY: test-e2e
 test-e2e: setup ## A real cluster with Spark pods, Kafka and S3 (needs root: see docs/contributing/cluster.md)
+	$(PY) -m tests.e2e
 	$(PYTEST) tests/e2e -m 'not full'
 
 .PHONY: test-cluster
@@ -57,6 +59,7 @@ test-cluster: test-apiserver test-e2e ## The core of both cluster tiers
 
 .PHONY: test-e2e-full
 test-e2e-full: setup ## The long rest of the cluster tiers, the cluster's own tests included
+	$(PY) -m tests.e2e
 	$(PYTEST) tests/cluster tests/apiserver tests/e2e
 
 .PHONY: setup-cluster

@@ -1,30 +1,27 @@
-"""One cluster, and Kafka and S3 in it, for all tests of this folder. HEADRACE_CLUSTER says which cluster."""
+"""One cluster with Kafka, S3 and an installed Headrace, for all tests here. HEADRACE_CLUSTER says which."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
-import yaml
 from images import build
 
 from headrace.core.manifests import Platform
 from tests.cluster.api import Api
 from tests.cluster.console import MissingError
 from tests.cluster.provider import Cluster, running_cluster
+from tests.e2e.install import Installed, installed
+from tests.e2e.kafka_counts import Topic
 from tests.e2e.services import Services, product_image, services_image, start_services
+from tests.e2e.streamjobs import Job
 
-CRDS = Path(__file__).parents[2] / "crds"
+# Made before Headrace is installed: the chart makes the drivers' ServiceAccount in each of them.
+JOBS, CRAMPED = "e2e-jobs", "e2e-cramped"
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     try:
         with running_cluster(tmp_path_factory.mktemp("cluster")) as running:
-            for file in sorted(CRDS.glob("*.yaml")):
-                definition = yaml.safe_load(file.read_text())
-                path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-                running.api.apply(f"{path}/{definition['metadata']['name']}", definition).need()
-            running.kubectl("wait", "crd", "--all", "--for=condition=Established", "--timeout=30s")
             yield running
     except MissingError as missing:
         pytest.exit(str(missing), returncode=2)
@@ -46,26 +43,6 @@ def platform(cluster: Cluster) -> Platform:
     )
 
 
-@pytest.fixture
-def namespace(api: Api) -> Iterator[str]:
-    """One of its own, under the strictest Pod Security standard. Gone after the test, pods and all."""
-    body = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {
-            "generateName": "e2e-",
-            "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
-        },
-    }
-    name = api.create("/api/v1/namespaces", body).need()["metadata"]["name"]
-    yield name
-    for pod in api.get(f"/api/v1/namespaces/{name}/pods").need()["items"]:
-        # A test that failed may not have come to read its driver's last words.
-        path = f"/api/v1/namespaces/{name}/pods/{pod['metadata']['name']}"
-        api.patch(path, {"metadata": {"finalizers": None}})
-    api.delete(f"/api/v1/namespaces/{name}")
-
-
 @pytest.fixture(scope="session")
 def services(cluster: Cluster) -> Iterator[Services]:
     image = services_image()
@@ -74,3 +51,37 @@ def services(cluster: Cluster) -> Iterator[Services]:
     name = cluster.api.create("/api/v1/namespaces", body).need()["metadata"]["name"]
     yield start_services(cluster, name, image.reference)
     cluster.api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture(scope="session")
+def operator(cluster: Cluster, platform: Platform, services: Services) -> Iterator[Installed]:
+    """Headrace, installed by Helm; the namespaces of jobs are under the strictest Pod Security standard."""
+    for namespace in (JOBS, CRAMPED):
+        _make_namespace(cluster, namespace)
+        services.copy_keys(namespace)
+    with installed(cluster, platform, job_namespaces=[JOBS, CRAMPED]) as running:
+        yield running
+        # While there is an operator: what a job leaves behind is its business.
+        for namespace in (JOBS, CRAMPED):
+            cluster.kubectl("delete", "streamjobs", "--all", "-n", namespace, "--timeout=180s")
+    for namespace in (JOBS, CRAMPED):
+        cluster.kubectl("delete", "namespace", namespace, "--timeout=180s")
+
+
+@pytest.fixture(scope="session")
+def job_named(cluster: Cluster, operator: Installed) -> Callable[..., Job]:
+    def named(name: str, *, namespace: str = JOBS) -> Job:
+        return Job(cluster, operator, namespace, name)
+
+    return named
+
+
+@pytest.fixture(scope="session")
+def topic_named(services: Services) -> Callable[[str], Topic]:
+    return lambda name: Topic(services, name)
+
+
+def _make_namespace(cluster: Cluster, name: str) -> None:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    cluster.api.apply(f"/api/v1/namespaces/{name}", body).need()

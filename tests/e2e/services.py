@@ -10,8 +10,7 @@ from typing import Any
 
 from images import build
 
-from headrace_jobs.jvm import jars
-from headrace_jobs.jvm.cache import cache_directory
+from headrace_jobs.jvm.jars import locked_jars
 from tests.cluster import binaries
 from tests.cluster.processes import NotReadyError, wait_until
 from tests.cluster.provider import Cluster, ImageToLoad
@@ -99,6 +98,18 @@ class Services:
         answer = self._exec("kafka", ["python3", "-c", script], stdin=json.dumps([method, url, headers]))
         return json.loads(answer)
 
+    def copy_keys(self, namespace: str, *, name: str = "s3-keys", secret_key: str | None = None) -> None:
+        """The access keys of the store, or wrong ones, as a Secret of a namespace of jobs."""
+        keys = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": secret_key or SECRET_KEY}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": keys}
+        self.cluster.api.apply(f"/api/v1/namespaces/{namespace}/secrets/{name}", secret).need()
+
+    def make_bucket(self, bucket: str) -> None:
+        """The server adopts a directory as a bucket of its root user."""
+        self.shell("s3", f"mkdir -p /scratch/data/{bucket}")
+        if not wait_until(lambda: bucket in self.shell("s3", "ls /scratch/data"), seconds=5):
+            raise NotReadyError("the bucket was not made")
+
     def shell(self, pod: str, script: str) -> str:
         return self._exec(pod, ["sh", "-c", script])
 
@@ -136,28 +147,40 @@ def start_services(cluster: Cluster, namespace: str, image: str) -> Services:
     )
     cluster.kubectl("wait", "-n", namespace, "pod/kafka", "pod/s3", "--for=condition=Ready", "--timeout=300s")
     services = Services(cluster, namespace)
-    _make_bucket(services)
+    services.make_bucket(BUCKET)
     return services
 
 
 def services_image() -> ImageToLoad:
-    spark = build.SPARK.reference
-    gateway = binaries.ensure(("versitygw",))["versitygw"]
-    inputs = [spark, gateway.parent.name, KAFKA_LOCK.read_text(), (HERE / "services.Dockerfile").read_text()]
-    reference = f"{build.REPOSITORY}/services:{hashlib.sha256('|'.join(inputs).encode()).hexdigest()[:16]}"
+    reference = _services_reference()
 
     def archive(target: Path) -> Path:
-        builder = build.find_builder()
-        if not builder.has(reference):
-            build.build(build.SPARK, spark)
-            with tempfile.TemporaryDirectory() as context:
-                _stage(Path(context), gateway)
-                builder.build(Path(context), "--build-arg", f"SPARK_IMAGE={spark}", reference=reference)
-                builder.forget_older(reference)
-        builder.save(reference, target)
+        build_services_image()
+        build.find_builder().save(reference, target)
         return target
 
     return ImageToLoad(reference, archive)
+
+
+def build_services_image() -> None:
+    builder, reference = build.find_builder(), _services_reference()
+    if builder.has(reference):
+        return
+    spark = build.build(build.SPARK)
+    with tempfile.TemporaryDirectory() as context:
+        _stage(Path(context), _gateway())
+        builder.build(Path(context), "--build-arg", f"SPARK_IMAGE={spark}", reference=reference)
+    builder.forget_older(reference)
+
+
+def _services_reference() -> str:
+    sources = (KAFKA_LOCK, HERE / "services.Dockerfile")
+    inputs = [build.SPARK.reference, _gateway().parent.name, *(source.read_text() for source in sources)]
+    return f"{build.REPOSITORY}/services:{hashlib.sha256('|'.join(inputs).encode()).hexdigest()[:16]}"
+
+
+def _gateway() -> Path:
+    return binaries.ensure(("versitygw",))["versitygw"]
 
 
 def product_image(image: build.Image) -> ImageToLoad:
@@ -169,24 +192,8 @@ def _stage(context: Path, gateway: Path) -> None:
     shutil.copyfile(HERE / "services.Dockerfile", context / "Dockerfile")
     shutil.copy(gateway, context / "versitygw")
     (context / "kafka").mkdir()
-    for jar in _broker_jars():
+    for jar in locked_jars(KAFKA_LOCK):
         shutil.copyfile(jar, context / "kafka" / jar.name)
-
-
-def _broker_jars() -> list[Path]:
-    digest = hashlib.sha256(KAFKA_LOCK.read_bytes()).hexdigest()[:12]
-    home = cache_directory() / "jars" / f"{KAFKA_LOCK.stem}-{digest}"
-    wanted = jars._read_lock(KAFKA_LOCK)
-    if not home.is_dir():
-        jars._fetch(wanted, home)
-    return [home / jar.file_name for jar in wanted]
-
-
-def _make_bucket(services: Services) -> None:
-    """The server adopts a directory as a bucket of its root user."""
-    services.shell("s3", f"mkdir -p /scratch/data/{BUCKET}")
-    if not wait_until(lambda: BUCKET in services.shell("s3", "ls /scratch/data"), seconds=5):
-        raise NotReadyError("the bucket was not made")
 
 
 def _pod_and_service(

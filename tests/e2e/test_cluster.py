@@ -1,5 +1,6 @@
 """The cluster is real enough to prove things on."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -38,6 +39,15 @@ def test_a_pod_finds_another_by_the_name_of_its_service(services: Services):
     address = services.shell("kafka", f'python3 -c "{script}" s3.{services.namespace}.svc').strip()
     service = services.cluster.api.get(f"/api/v1/namespaces/{services.namespace}/services/s3").need()
     assert address == service["spec"]["clusterIP"]
+
+
+@pytest.fixture
+def namespace(api: Api) -> Iterator[str]:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "e2e-", "labels": labels}}
+    name = api.create("/api/v1/namespaces", body).need()["metadata"]["name"]
+    yield name
+    api.delete(f"/api/v1/namespaces/{name}")
 
 
 def test_a_service_account_may_do_only_what_it_was_allowed(cluster: Cluster, namespace: str):

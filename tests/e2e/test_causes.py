@@ -1,0 +1,105 @@
+"""Why a job does not start, as the condition says it, and that it starts by itself when the cause goes.
+
+None of these comes to start Spark: a driver's container that runs is proof enough, and the job is deleted.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.cluster.api import Api
+from tests.e2e.conftest import CRAMPED
+from tests.e2e.services import BUCKET, Services
+from tests.e2e.streamjobs import Job, Object, a_spec
+
+pytestmark = pytest.mark.timeout(300)
+
+IDLE = "import time\ntime.sleep(3600)\n"
+
+
+@pytest.fixture
+def starting(job_named: Callable[..., Job], services: Services) -> Callable[..., object]:
+    """A job of the given name and spec; gone afterwards."""
+
+    @contextmanager
+    def start(name: str, *, namespace: str = "e2e-jobs", **spec: object) -> Iterator[Job]:
+        job = job_named(name, namespace=namespace)
+        job.write_code(f"{name}-code", IDLE)
+        job.apply({**a_spec(services, code=f"{name}-code"), **spec})
+        try:
+            yield job
+        finally:
+            job.delete(wait=False)
+
+    return start
+
+
+def checkpoint(services: Services, *, bucket: str = BUCKET, secret: str = "s3-keys") -> Object:
+    s3 = {"endpoint": services.s3_endpoint, "credentials": {"secret": secret}}
+    return {"location": f"s3://{bucket}/checkpoints", "s3": s3}
+
+
+def runs(job: Job) -> bool:
+    """The container of its driver runs."""
+    statuses = [pod["status"].get("containerStatuses", []) for pod in job.pods("driver")]
+    return any("running" in one["state"] for each in statuses for one in each if one["name"] == "driver")
+
+
+def test_an_image_that_cannot_be_pulled(starting: Callable[..., Job]):
+    with starting("no-image", image="headrace.local/no-such-image:1") as job:
+        message = job.wait_reason("ErrImagePull", "ImagePullBackOff")
+        assert "no-such-image" in message
+        job.edit({"image": None})
+        job.wait(lambda: runs(job), what="a driver that runs", seconds=120)
+        assert job.status()["run"]["number"] == 2
+
+
+def test_a_secret_that_is_missing(starting: Callable[..., Job], services: Services):
+    with starting("no-secret", checkpoint=checkpoint(services, secret="late-keys")) as job:
+        message = job.wait_reason("CreateContainerConfigError")
+        assert "late-keys" in message
+        services.copy_keys(job.namespace, name="late-keys")
+        job.wait(lambda: runs(job), what="a driver that runs", seconds=120)
+        assert job.status()["run"]["attempt"]["number"] == 1
+
+
+def test_wrong_keys(starting: Callable[..., Job], services: Services):
+    services.copy_keys("e2e-jobs", name="wrong-keys", secret_key="not-the-secret")
+    with starting("wrong-keys", checkpoint=checkpoint(services, secret="wrong-keys")) as job:
+        message = job.wait_reason("StoreUnavailable")
+        assert "not-the-secret" not in message
+        services.copy_keys(job.namespace, name="wrong-keys")
+        job.wait(lambda: runs(job), what="a driver that runs", seconds=120)
+
+
+def test_a_bucket_that_is_not_there(starting: Callable[..., Job], services: Services):
+    with starting("no-bucket", checkpoint=checkpoint(services, bucket="no-such-bucket")) as job:
+        message = job.wait_reason("StoreUnavailable")
+        assert "no-such-bucket" in message
+        services.make_bucket("no-such-bucket")
+        job.wait(lambda: runs(job), what="a driver that runs", seconds=120)
+
+
+def test_no_node_that_will_have_it(starting: Callable[..., Job]):
+    wanted = {"memory": "1Gi", "nodeSelector": {"disk": "fast"}, "resources": {"requests": {"cpu": "100m"}}}
+    with starting("no-node", driver=wanted) as job:
+        message = job.wait_reason("Unschedulable")
+        assert "node" in message
+        node = job.cluster.api.get("/api/v1/nodes").need()["items"][0]["metadata"]["name"]
+        job.cluster.kubectl("label", "node", node, "disk=fast")
+        try:
+            job.wait(lambda: runs(job), what="a driver that runs", seconds=120)
+        finally:
+            job.cluster.kubectl("label", "node", node, "disk-")
+
+
+def test_a_quota_that_is_used_up(starting: Callable[..., Job], api: Api):
+    quota = f"/api/v1/namespaces/{CRAMPED}/resourcequotas/pods"
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "pods"}}
+    api.apply(quota, {**body, "spec": {"hard": {"pods": "0"}}}).need()
+    with starting("no-quota", namespace=CRAMPED) as job:
+        message = job.wait_reason("QuotaExceeded")
+        assert "exceeded quota" in message
+        api.delete(quota).need()
+        job.wait(lambda: runs(job), what="a driver that runs", seconds=180)
