@@ -149,7 +149,7 @@ def _stage_packages(name: str) -> None:
         "--link-mode",
         "copy",
     ]
-    _run([_uv(), "pip", "install", *flags, "--target", str(target), "-r", str(lock)])
+    _run([find_uv(), "pip", "install", *flags, "--target", str(target), "-r", str(lock)])
     useless = [path for pattern in USELESS for path in target.glob(pattern)]
     useless += [path for path in target.glob("botocore/data/*/") if path.name not in AWS_SERVICES_KEPT]
     for path in useless:
@@ -288,7 +288,7 @@ def _slim(root: Path) -> None:
 _SEARCH_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
-def _uv() -> str:
+def find_uv() -> str:
     cached = sorted((Path.home() / ".cache/headrace").glob("uv-*/bin/uv"))
     found = shutil.which("uv") or (str(cached[-1]) if cached else None)
     if found is None:

@@ -10,7 +10,7 @@ from images import build
 
 from tests.cluster import binaries
 from tests.cluster.console import MissingError, say
-from tests.e2e.services import build_services_image
+from tests.e2e.testimages import SERVICES
 
 
 def main() -> int:
@@ -19,7 +19,7 @@ def main() -> int:
         binaries.ensure((*(binaries.CLUSTER_PROGRAMS if own_cluster else ()), "kubectl", "versitygw", "helm"))
         for image in build.IMAGES.values():
             build.build(image)
-        build_services_image()
+        SERVICES.build()
     except (MissingError, build.BuildError) as problem:
         say(str(problem))
         return 1

@@ -11,8 +11,9 @@ from tests.cluster.console import MissingError
 from tests.cluster.provider import Cluster, running_cluster
 from tests.e2e.install import Installed, installed
 from tests.e2e.kafka_counts import Topic
-from tests.e2e.services import Services, product_image, services_image, start_services
+from tests.e2e.services import Services, start_services
 from tests.e2e.streamjobs import Job
+from tests.e2e.testimages import SERVICES, product_image
 
 # Made before Headrace is installed: the chart makes the drivers' ServiceAccount in each of them.
 JOBS, CRAMPED = "e2e-jobs", "e2e-cramped"
@@ -45,7 +46,7 @@ def platform(cluster: Cluster) -> Platform:
 
 @pytest.fixture(scope="session")
 def services(cluster: Cluster) -> Iterator[Services]:
-    image = services_image()
+    image = SERVICES.to_load()
     cluster.load(image)
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "services-"}}
     name = cluster.api.create("/api/v1/namespaces", body).need()["metadata"]["name"]

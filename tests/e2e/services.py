@@ -1,22 +1,14 @@
 """Kafka, an S3 server and a toolbox, as pods: the same on every cluster."""
 
-import hashlib
 import json
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from images import build
-
-from headrace_jobs.jvm.jars import locked_jars
-from tests.cluster import binaries
 from tests.cluster.processes import NotReadyError, wait_until
-from tests.cluster.provider import Cluster, ImageToLoad
+from tests.cluster.provider import Cluster
 
 HERE = Path(__file__).parent
-KAFKA_LOCK = HERE / "locks/kafka-broker-4.3.1.lock"
 ACCESS_KEY, SECRET_KEY, BUCKET = "e2e-access", "e2e-secret", "streams"
 
 # One broker that is its own controller. Small buffers: it shares two cores and their memory with a cluster.
@@ -149,51 +141,6 @@ def start_services(cluster: Cluster, namespace: str, image: str) -> Services:
     services = Services(cluster, namespace)
     services.make_bucket(BUCKET)
     return services
-
-
-def services_image() -> ImageToLoad:
-    reference = _services_reference()
-
-    def archive(target: Path) -> Path:
-        build_services_image()
-        build.find_builder().save(reference, target)
-        return target
-
-    return ImageToLoad(reference, archive)
-
-
-def build_services_image() -> None:
-    builder, reference = build.find_builder(), _services_reference()
-    if builder.has(reference):
-        return
-    spark = build.build(build.SPARK)
-    with tempfile.TemporaryDirectory() as context:
-        _stage(Path(context), _gateway())
-        builder.build(Path(context), "--build-arg", f"SPARK_IMAGE={spark}", reference=reference)
-    builder.forget_older(reference)
-
-
-def _services_reference() -> str:
-    sources = (KAFKA_LOCK, HERE / "services.Dockerfile")
-    inputs = [build.SPARK.reference, _gateway().parent.name, *(source.read_text() for source in sources)]
-    return f"{build.REPOSITORY}/services:{hashlib.sha256('|'.join(inputs).encode()).hexdigest()[:16]}"
-
-
-def _gateway() -> Path:
-    return binaries.ensure(("versitygw",))["versitygw"]
-
-
-def product_image(image: build.Image) -> ImageToLoad:
-    reference = image.reference
-    return ImageToLoad(reference, lambda target: build.archive(image, target, reference))
-
-
-def _stage(context: Path, gateway: Path) -> None:
-    shutil.copyfile(HERE / "services.Dockerfile", context / "Dockerfile")
-    shutil.copy(gateway, context / "versitygw")
-    (context / "kafka").mkdir()
-    for jar in locked_jars(KAFKA_LOCK):
-        shutil.copyfile(jar, context / "kafka" / jar.name)
 
 
 def _pod_and_service(
