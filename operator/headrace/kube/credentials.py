@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 
+_SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_TOKEN_SECONDS = 60.0
 _REQUEST_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 
@@ -22,18 +27,50 @@ class Credentials:
 
 
 def load_credentials() -> Credentials:
-    # A heavy import, and nobody but a starting operator needs it.
+    return in_cluster(Path(_SERVICE_ACCOUNT), os.environ, clock=time.monotonic) or _from_kubeconfig()
+
+
+def in_cluster(
+    directory: Path, environment: Mapping[str, str], *, clock: Callable[[], float]
+) -> Credentials | None:
+    """The ServiceAccount of the pod that we run in; None where we do not run in one."""
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
+    token = directory / "token"
+    if not host or not port or not token.exists():
+        return None
+    return Credentials(
+        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        tls=ssl.create_default_context(cafile=str(directory / "ca.crt")),
+        authorization=_TokenFile(token, clock).header,
+    )
+
+
+@dataclass
+class _TokenFile:
+    """The kubelet replaces the token about once an hour, well before the old one ends."""
+
+    path: Path
+    clock: Callable[[], float]
+    _header: str = ""
+    _read_at: float = float("-inf")
+
+    def header(self) -> str:
+        if self.clock() - self._read_at > _TOKEN_SECONDS:
+            self._header, self._read_at = f"Bearer {self.path.read_text().strip()}", self.clock()
+        return self._header
+
+
+def _from_kubeconfig() -> Credentials:
+    # A heavy import, and an operator in a pod does not need it.
     from kubernetes import client, config  # noqa: PLC0415
 
     configuration: Any = client.Configuration()
-    try:
-        config.load_incluster_config(client_configuration=configuration)
-    except config.ConfigException:
-        config.load_kube_config(client_configuration=configuration)
+    config.load_kube_config(client_configuration=configuration)
     return Credentials(
         server=configuration.host.rstrip("/"),
         tls=_tls(configuration) if configuration.host.startswith("https") else None,
-        authorization=lambda: configuration.get_api_key_with_prefix("authorization"),
+        # The name of the entry has changed between versions of the client.
+        authorization=lambda: configuration.get_api_key_with_prefix("BearerToken", "authorization"),
     )
 
 
