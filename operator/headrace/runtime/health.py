@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -15,6 +15,7 @@ class Limits:
     # The API server ends each watch within this time at the latest, so it must have been heard of.
     watch_age_seconds: float = 420.0
     queue_wait_seconds: float = 120.0
+    lease_silence_seconds: float = 30.0
 
 
 @dataclass(kw_only=True)
@@ -22,6 +23,7 @@ class Health:
     clock: Callable[[], float]
     leads: Callable[[], bool]
     queue_wait: Callable[[], float]
+    lease_silence: Callable[[], float]
     limits: Limits = Limits()
     _heard: dict[str, float] = field(default_factory=dict)
 
@@ -45,11 +47,20 @@ class Health:
         if (wait := self.queue_wait()) > self.limits.queue_wait_seconds:
             yield f"a job waits for its pass for {wait:.0f} s"
 
+    def unready(self) -> Iterator[str]:
+        """An operator that cannot even look at the Lease (rights, address, certificate) would be no help."""
+        if self.lease_silence() > self.limits.lease_silence_seconds:
+            yield "the API server does not let us look at the lease: see the log"
+        yield from self.problems()
+
 
 def web_application(health: Health, metrics: Metrics) -> web.Application:
-    async def probe(_request: web.Request) -> web.Response:
-        problems = list(health.problems())
-        return web.Response(text="\n".join(problems) or "ok", status=503 if problems else 200)
+    def probe(problems: Callable[[], Iterator[str]]) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def answer(_request: web.Request) -> web.Response:
+            found = list(problems())
+            return web.Response(text="\n".join(found) or "ok", status=503 if found else 200)
+
+        return answer
 
     async def serve_metrics(_request: web.Request) -> web.Response:
         metrics.leader.set(float(health.leads()))
@@ -60,6 +71,10 @@ def web_application(health: Health, metrics: Metrics) -> web.Application:
 
     application = web.Application()
     application.add_routes(
-        [web.get("/healthz", probe), web.get("/readyz", probe), web.get("/metrics", serve_metrics)]
+        [
+            web.get("/healthz", probe(health.problems)),
+            web.get("/readyz", probe(health.unready)),
+            web.get("/metrics", serve_metrics),
+        ]
     )
     return application

@@ -37,11 +37,16 @@ class LeaderLease:
     clock: Callable[[], float]
     timing: LeaseTiming = LeaseTiming()
     _valid_until: float = 0.0
+    _answered_at: float = float("-inf")
     _seen: str | None = None
     _seen_at: float = 0.0
 
     def leads(self) -> bool:
         return self.clock() < self._valid_until
+
+    def silence_seconds(self) -> float:
+        """Since the API server last let us look at the Lease; for ever, if it never did."""
+        return self.clock() - self._answered_at
 
     async def renew(self) -> bool:
         """Takes the Lease if nobody has it, keeps it if we do. Answers whether we lead."""
@@ -52,6 +57,7 @@ class LeaderLease:
             # Not knowing changes nothing: what we hold, we hold until it ends.
             log.warning("the lease could not be renewed: %s", error)
             return self.leads()
+        self._answered_at = began
         if taken:
             self._valid_until = began + self.timing.lasts_seconds - self.timing.margin_seconds
         return self.leads()

@@ -164,6 +164,7 @@ def _operator(
             clock=time.monotonic,
             leads=lease.leads,
             queue_wait=lambda: queue.oldest_wait(now=time.monotonic()),
+            lease_silence=lease.silence_seconds,
         ),
         metrics=metrics,
         workers=workers,

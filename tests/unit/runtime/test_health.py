@@ -10,9 +10,12 @@ from headrace.runtime.metrics import Metrics
 
 class World:
     def __init__(self, *, leads: bool = True) -> None:
-        self.seconds, self.wait, self.leads = 0.0, 0.0, leads
+        self.seconds, self.wait, self.silence, self.leads = 0.0, 0.0, 0.0, leads
         self.health = Health(
-            clock=lambda: self.seconds, leads=lambda: self.leads, queue_wait=lambda: self.wait
+            clock=lambda: self.seconds,
+            leads=lambda: self.leads,
+            queue_wait=lambda: self.wait,
+            lease_silence=lambda: self.silence,
         )
         self.health.expect_watch("streamjobs")
         self.metrics = Metrics()
@@ -51,6 +54,14 @@ def test_a_stand_by_has_no_duties():
     world = World(leads=False)
     world.seconds = 10_000
     assert world.get("/healthz") == (200, "ok")
+
+
+def test_an_operator_without_rights_to_the_lease_is_alive_but_not_ready():
+    world = World(leads=False)
+    world.silence = float("inf")
+    assert world.get("/healthz") == (200, "ok")
+    status, text = world.get("/readyz")
+    assert status == 503 and "lease" in text
 
 
 def test_metrics_are_served():

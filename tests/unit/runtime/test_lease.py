@@ -72,6 +72,16 @@ def test_a_released_lease_is_taken_at_once():
     assert renew(replicas.two)
 
 
+def test_how_long_the_api_server_has_not_answered_is_known():
+    replicas = Replicas()
+    replicas.api.faults = ["refused"]
+    renew(replicas.one)
+    assert replicas.one.silence_seconds() == float("inf")
+    renew(replicas.one)
+    replicas.seconds += 7
+    assert replicas.one.silence_seconds() == 7
+
+
 def test_a_failed_renewal_changes_nothing_until_the_lease_ends():
     replicas = Replicas()
     renew(replicas.one)
