@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what is made from the API's models: CRDs, reference pages, the editor schema.
+"""Writes what is made from the code: CRDs, reference pages, the editor schema, the alerts and their runbook.
 
 scripts/generate.py            write the files
 scripts/generate.py --check    name the files that are stale, and fail
@@ -16,9 +16,15 @@ import yaml
 
 from headrace.api.crd import KINDS, custom_resource_definition
 from headrace.api.reference import api_page, editor_schema, sparkconf_page
+from headrace.runtime.alert_pages import metrics_page, rules, runbook_page
 
 ROOT = Path(__file__).resolve().parent.parent
 _HEADER = "# Generated from operator/headrace/api by `make generate`. Edit the models, not this file.\n"
+
+_ALERTS_HEADER = (
+    "# Generated from operator/headrace/runtime/alerts.py by `make generate`. Edit that file, not this one.\n"
+    "# As Prometheus reads them; the chart wraps them into a PrometheusRule.\n"
+)
 
 
 def generated_files() -> dict[str, str]:
@@ -29,11 +35,14 @@ def generated_files() -> dict[str, str]:
         "docs/reference/sparkconf.md": sparkconf_page(),
         "docs/reference/streamjob.schema.json": json.dumps(editor_schema(), indent=2, ensure_ascii=False)
         + "\n",
+        "docs/reference/metrics.md": metrics_page(),
+        "docs/runbooks/index.md": runbook_page(),
+        "charts/headrace/files/alerts.yaml": _ALERTS_HEADER + _yaml(rules()),
     }
 
 
 def stale_files(root: Path = ROOT) -> dict[str, str]:
-    """The generated files whose copy is not what the models say now, with the text they should have."""
+    """The generated files whose copy is not what the code says now, with the text they should have."""
     return {
         name: text
         for name, text in generated_files().items()
@@ -51,7 +60,7 @@ def write_files(root: Path = ROOT) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Write what is made from the API's models.")
+    parser = argparse.ArgumentParser(description="Write what is made from the code.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is stale")
     if parser.parse_args().check:
         stale = stale_files()

@@ -101,7 +101,7 @@ def offsets_behind(source: dict[str, Any], why: str) -> Lag:
     latest, read = source.get("latestOffset"), source.get("endOffset")
     if latest is None:
         return unknown("the source does not report its latest offset")
-    ends, reads = dict(_numbers(latest)), dict(_numbers(read))
+    ends, reads = dict(numbers_in(latest)), dict(numbers_in(read))
     if not ends or ends.keys() - reads.keys():
         return unknown("the source's offsets are not plain numbers")
     return Lag(known=True, rows=sum(max(0, ends[key] - reads[key]) for key in ends), files=None, why=why)
@@ -137,13 +137,13 @@ def _kind_and_place(description: str) -> tuple[str, str]:
     return (match["kind"], match["where"]) if match else (description.partition("@")[0], "")
 
 
-def _numbers(offset: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+def numbers_in(offset: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
     """The leaves of nested maps; nothing at all if one of them is no number."""
     if isinstance(offset, int) and not isinstance(offset, bool):
         yield path, offset
     elif isinstance(offset, dict):
         for key, value in offset.items():
-            yield from _numbers(value, (*path, key))
+            yield from numbers_in(value, (*path, key))
 
 
 def _log_entries(log: Path) -> Iterator[tuple[int, str]]:

@@ -12,8 +12,9 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
+from headrace_jobs.harness.lag_age import OffsetHistory
 from headrace_jobs.harness.managed import ManagedQuery, QueryRegistry
-from headrace_jobs.harness.view import Lag, QueryView, with_progress, with_status
+from headrace_jobs.harness.view import Lag, QueryView, iso, with_progress, with_status
 
 log = logging.getLogger("headrace")
 
@@ -34,6 +35,7 @@ class Observer:
         self._views: dict[str, QueryView] = {}
         self._seen: dict[str, tuple[Any, ...]] = {}
         self._lag_due: dict[str, float] = {}
+        self._offsets: dict[str, OffsetHistory] = {}
         self.last_look = clock()
 
     def start(self) -> None:
@@ -83,17 +85,22 @@ class Observer:
         with self._lock:
             view = self._views.get(query.query_name)
         if view is None or view.run_id != query.run_id:
-            return QueryView(query.query_name, query.lineage, query.run_id)
+            interval = trigger_interval_ms(query.java)
+            return QueryView(query.query_name, query.lineage, query.run_id, trigger_interval_ms=interval)
         return view
 
     def _updated(self, query: ManagedQuery, view: QueryView) -> QueryView:
         java = query.java
+        offsets = self._offsets.setdefault(query.run_id, OffsetHistory())
         for progress in self._new_progress(query.run_id, java):
             view = with_progress(view, progress)
+            offsets.note(progress)
         view = with_status(view, json.loads(java.status().json()), self._clock())
         now = self._clock()
         if view.progress is not None and now >= self._lag_due.get(query.run_id, 0):
-            view = replace(view, lag=self._measure_lag(query.query_name, view.progress))
+            lag = self._measure_lag(query.query_name, view.progress)
+            since = offsets.behind_since() if lag.rows else None
+            view = replace(view, lag=replace(lag, behind_since=iso(since) if since is not None else None))
             # Listing a large directory takes its time: at most a twentieth of ours.
             self._lag_due[query.run_id] = now + max(_LAG_SECONDS, 20 * (self._clock() - now))
         return view
@@ -110,3 +117,11 @@ class Observer:
         if fresh:
             self._seen[run_id] = fresh[0][0]
         return [progress for _, progress in reversed(fresh)]
+
+
+def trigger_interval_ms(java: Any) -> int | None:
+    """Also where the code sets it. None: another kind of trigger, or a query that does not tell."""
+    try:
+        return int(java.streamingQuery().trigger().intervalMs())
+    except (Py4JError, TypeError, ValueError):
+        return None

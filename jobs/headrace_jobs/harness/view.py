@@ -19,9 +19,19 @@ class Lag:
     rows: int | None
     files: int | None
     why: str
+    # About when the oldest unread row came; None if that is unknown, or if nothing is unread.
+    behind_since: str | None = None
 
 
 NO_PROGRESS_YET = Lag(known=False, rows=None, files=None, why="no batch has ended yet")
+
+
+@dataclass(frozen=True)
+class Latency:
+    """From the time of an event to the commit of the batch that read it, over the rows of one batch."""
+
+    mean_seconds: float
+    worst_seconds: float
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,10 @@ class QueryView:
     # The newest progress (also of a trigger that found nothing), and the newest of a batch.
     progress: dict[str, Any] | None = None
     batch: dict[str, Any] | None = None
+    # 0: the next batch begins at once.
+    trigger_interval_ms: int | None = None
+    # Of the newest batch with rows. None while the query finds nothing: an old number would look like news.
+    latency: Latency | None = None
     totals: Totals = Totals()
     lag: Lag = NO_PROGRESS_YET
 
@@ -86,16 +100,54 @@ class QueryView:
         return sum(operator.get(key, 0) for operator in self.batch.get("stateOperators") or [])
 
     @property
+    def log_commit_ms(self) -> int | None:
+        """What the newest batch waited for the checkpoint's log: its offsets before, its commit after."""
+        spent = (self.batch or {}).get("durationMs") or {}
+        known = [spent[step] for step in ("walCommit", "commitOffsets") if step in spent]
+        return sum(known) if known else None
+
+    @property
+    def state_commit_ms(self) -> float | None:
+        """Spark adds up over all tasks; this is a partition's share, one operator after the other."""
+        operators = (self.batch or {}).get("stateOperators") or []
+        shares = [
+            operator["commitTimeMs"] / operator["numShufflePartitions"]
+            for operator in operators
+            if operator.get("numShufflePartitions") and "commitTimeMs" in operator
+        ]
+        return round(sum(shares), 3) if shares else None
+
+    @property
+    def state_file_bytes(self) -> int | None:
+        return self._rocksdb_bytes("rocksdbSstFileSize")
+
+    @property
+    def snapshot_upload_bytes(self) -> int | None:
+        """Spark repeats it with every batch until the next snapshot, so it must not be added up."""
+        return self._rocksdb_bytes("rocksdbBytesCopied")
+
+    def _rocksdb_bytes(self, key: str) -> int | None:
+        """RocksDB tells 0 until its first snapshot, which only means: not known yet."""
+        operators = (self.batch or {}).get("stateOperators") or []
+        return sum((operator.get("customMetrics") or {}).get(key, 0) for operator in operators) or None
+
+    @property
     def last_progress_at(self) -> str | None:
-        """Spark's own timestamp is the begin of the batch."""
-        if self.progress is None:
-            return None
-        began = datetime.fromisoformat(self.progress["timestamp"]).timestamp()
-        return iso(began + _duration_ms(self.progress) / 1000)
+        """When all that was found had been committed: the end of a batch, or of a look that found nothing."""
+        return iso(ended_at(self.progress)) if self.progress else None
+
+    @property
+    def last_commit_at(self) -> str | None:
+        return iso(ended_at(self.batch)) if self.batch else None
 
 
 def is_batch(progress: dict[str, Any]) -> bool:
     return "addBatch" in (progress.get("durationMs") or {})
+
+
+def ended_at(progress: dict[str, Any]) -> float:
+    """Spark's own timestamp is the begin of the batch."""
+    return datetime.fromisoformat(progress["timestamp"]).timestamp() + _duration_ms(progress) / 1000
 
 
 def with_progress(view: QueryView, progress: dict[str, Any]) -> QueryView:
@@ -103,7 +155,7 @@ def with_progress(view: QueryView, progress: dict[str, Any]) -> QueryView:
     # Whatever was busy has just ended.
     view = replace(view, progress=progress, busy_since=None)
     if not is_batch(progress):
-        return view
+        return replace(view, latency=None)
     operators = progress.get("stateOperators") or []
     late = sum(operator.get("numRowsDroppedByWatermark", 0) for operator in operators)
     totals = Totals(
@@ -112,7 +164,18 @@ def with_progress(view: QueryView, progress: dict[str, Any]) -> QueryView:
         late_rows_dropped=view.totals.late_rows_dropped + late,
         batch_seconds=view.totals.batch_seconds + _duration_ms(progress) / 1000,
     )
-    return replace(view, batch=progress, totals=totals)
+    # A batch without rows only moves the watermark, and says nothing of events.
+    return replace(view, batch=progress, totals=totals, latency=_latency(progress) or view.latency)
+
+
+def _latency(batch: dict[str, Any]) -> Latency | None:
+    """None for a query without a watermark: Spark then does not know which column is the event's time."""
+    event_time = batch.get("eventTime") or {}
+    if "avg" not in event_time or "min" not in event_time:
+        return None
+    mean, first = (datetime.fromisoformat(event_time[key]).timestamp() for key in ("avg", "min"))
+    committed = ended_at(batch)
+    return Latency(round(max(0.0, committed - mean), 3), round(max(0.0, committed - first), 3))
 
 
 def with_status(view: QueryView, status: dict[str, Any], now: float) -> QueryView:
@@ -147,6 +210,8 @@ def to_status(view: QueryView, *, clock_offset: float) -> dict[str, Any]:
         "message": view.message,
         "batchStartedAt": iso(since + clock_offset) if since is not None else None,
         "batchDurationMs": view.batch_duration_ms,
+        "triggerIntervalMs": view.trigger_interval_ms,
+        "triggerDurationMs": _duration_ms(progress) if progress else None,
         "inputRows": batch["numInputRows"] if batch else None,
         "totalInputRows": view.totals.input_rows,
         "inputRowsPerSecond": _rate(progress, "inputRowsPerSecond"),
@@ -154,9 +219,16 @@ def to_status(view: QueryView, *, clock_offset: float) -> dict[str, Any]:
         "watermark": view.watermark,
         "stateRows": view.state_rows,
         "stateBytes": view.state_bytes,
+        "stateFileBytes": view.state_file_bytes,
+        "snapshotUploadBytes": view.snapshot_upload_bytes,
+        "logCommitMs": view.log_commit_ms,
+        "stateCommitMs": view.state_commit_ms,
+        "eventLatencySeconds": view.latency.mean_seconds if view.latency else None,
+        "eventLatencyWorstSeconds": view.latency.worst_seconds if view.latency else None,
         "lateRowsDropped": view.totals.late_rows_dropped,
-        "lag": vars(view.lag) | {},
+        "lag": _lag(view.lag),
         "lastProgressAt": view.last_progress_at,
+        "lastCommitAt": view.last_commit_at,
         "sources": [_source(source) for source in progress["sources"]] if progress else [],
         "sink": progress["sink"].get("description") if progress else None,
         "stuck": view.stuck,
@@ -172,6 +244,16 @@ def _rate(progress: dict[str, Any] | None, key: str) -> float | None:
     """Spark writes NaN and infinity where it cannot divide; JSON knows neither."""
     value = progress.get(key) if progress else None
     return round(value, 3) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _lag(lag: Lag) -> dict[str, Any]:
+    return {
+        "known": lag.known,
+        "rows": lag.rows,
+        "files": lag.files,
+        "why": lag.why,
+        "behindSince": lag.behind_since,
+    }
 
 
 def _source(source: dict[str, Any]) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class Operator:
 
 async def run_operator(options: Options) -> None:
     credentials = load_credentials()
-    metrics = Metrics()
+    metrics = Metrics(resync_seconds=options.resync_seconds)
     # The agents get a session of their own: theirs must never carry the operator's own credentials.
     async with open_session(credentials) as session, aiohttp.ClientSession() as agent_session:
         client = KubeClient(session=session, server=credentials.server, observe=metrics.observe_request)

@@ -82,8 +82,7 @@ class Workers:
         except Exception:
             log.exception("%s/%s: the pass failed", *key)
         finally:
-            self.metrics.reconciles.labels(result).inc()
-            self.metrics.reconcile_seconds.observe(time.monotonic() - began)
+            self.metrics.observe_pass(result, time.monotonic() - began)
             self.queue.done(key, now=self.clock(), failed=result != "ok")
             self._awake.set()
 
@@ -94,7 +93,7 @@ class Workers:
             self.job_metrics.forget(key)
             return
         self.monitor.follow(key, outcome)
-        if outcome.job is not None:
-            self.job_metrics.set(key, JobSample(outcome.job.spec, outcome.status, outcome.report))
+        spec = outcome.job.spec if outcome.job is not None else None
+        self.job_metrics.set(key, JobSample(spec, outcome.status, outcome.report))
         if outcome.recheck_after is not None:
             self.queue.add_at(key, self.clock() + outcome.recheck_after)

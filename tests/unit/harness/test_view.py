@@ -43,7 +43,13 @@ def test_before_the_first_batch_nothing_is_made_up():
     assert status["committedBatch"] is None
     assert status["inputRows"] is None
     assert status["stateRows"] is None
-    assert status["lag"] == {"known": False, "rows": None, "files": None, "why": "no batch has ended yet"}
+    assert status["lag"] == {
+        "known": False,
+        "rows": None,
+        "files": None,
+        "why": "no batch has ended yet",
+        "behindSince": None,
+    }
     json.dumps(status)
 
 
@@ -199,3 +205,54 @@ def test_metrics_say_nothing_about_what_is_unknown():
     text = render_metrics(run_file, [known], spark_version="4.2.1").decode()
     assert f"headrace_query_lag_rows{labels} 7.0" in text
     assert 'headrace_attempt_info{attempt="2",epoch="7",job="orders"' in text
+
+
+def stateful(batch: int, **event_time: str) -> dict:
+    progress = a_progress(batch)
+    progress["durationMs"] |= {"walCommit": 30, "commitOffsets": 70}
+    progress["eventTime"] |= event_time
+    for operator, size in zip(progress["stateOperators"], (600, 400), strict=True):
+        custom = {"rocksdbSstFileSize": size, "rocksdbBytesCopied": size // 2}
+        operator |= {"commitTimeMs": 80, "numShufflePartitions": 4, "customMetrics": custom}
+    return progress
+
+
+def test_what_a_checkpoint_took_and_holds():
+    status = to_status(with_progress(VIEW, stateful(0)), clock_offset=0)
+    assert status["logCommitMs"] == 100
+    assert status["stateCommitMs"] == 40  # 80 / 4 partitions, for each of two operators
+    assert (status["stateFileBytes"], status["snapshotUploadBytes"]) == (1000, 500)
+
+
+def test_a_checkpoint_of_which_spark_tells_nothing_is_unknown():
+    status = to_status(with_progress(VIEW, a_progress(0)), clock_offset=0)
+    unknown = ("logCommitMs", "stateCommitMs", "stateFileBytes", "snapshotUploadBytes", "eventLatencySeconds")
+    assert [status[key] for key in unknown] == [None] * len(unknown)
+
+
+def test_before_its_first_snapshot_the_size_of_the_state_is_unknown():
+    progress = stateful(0)
+    for operator in progress["stateOperators"]:
+        operator["customMetrics"] = {"rocksdbSstFileSize": 0, "rocksdbBytesCopied": 0}
+    assert to_status(with_progress(VIEW, progress), clock_offset=0)["stateFileBytes"] is None
+
+
+def test_latency_is_from_the_event_to_the_commit_and_ends_when_no_rows_come():
+    events = {"avg": "2024-04-30T23:59:58.250Z", "min": "2024-04-30T23:59:50.250Z"}
+    view = with_progress(VIEW, stateful(0, **events))
+    status = to_status(view, clock_offset=0)
+    assert (status["eventLatencySeconds"], status["eventLatencyWorstSeconds"]) == (2.0, 10.0)
+    # A batch that only moves the watermark says nothing of events.
+    view = with_progress(view, stateful(1))
+    assert to_status(view, clock_offset=0)["eventLatencySeconds"] == 2.0
+    view = with_progress(view, a_progress(2, rows=0, executed=False))
+    assert to_status(view, clock_offset=0)["eventLatencySeconds"] is None
+
+
+def test_an_idle_query_has_nothing_to_commit_but_its_last_commit_grows_old():
+    view = with_progress(VIEW, a_progress(3))
+    idle = with_progress(view, a_progress(50, rows=0, executed=False) | {"batchDuration": 4})
+    status = to_status(idle, clock_offset=0)
+    assert status["lastCommitAt"] == "2024-05-01T00:00:03.250Z"
+    assert status["lastProgressAt"] == "2024-05-01T00:00:50.004Z"
+    assert (status["batchDurationMs"], status["triggerDurationMs"]) == (250, 4)
