@@ -49,18 +49,23 @@ test-apiserver: setup ## The CRDs on a real API server and etcd (compiled into t
 	$(PY) -m tests.cluster build apiserver
 	$(PYTEST) tests/apiserver -m 'not full'
 
+.PHONY: test-alerts
+test-alerts: setup ## The alerts and the metrics in a real Prometheus, the chart in Helm (both kept in the cache)
+	$(PY) -m tests.cluster build helm
+	$(PYTEST) tests/prometheus -m 'not full'
+
 .PHONY: test-e2e
 test-e2e: setup ## A real cluster with Spark pods, Kafka and S3 (needs root: see docs/contributing/cluster.md)
 	$(PY) -m tests.e2e
 	$(PYTEST) tests/e2e -m 'not full'
 
 .PHONY: test-cluster
-test-cluster: test-apiserver test-e2e ## The core of both cluster tiers
+test-cluster: test-alerts test-apiserver test-e2e ## The core of the tiers that need a set-up
 
 .PHONY: test-e2e-full
 test-e2e-full: setup ## The long rest of the cluster tiers, the cluster's own tests included
 	$(PY) -m tests.e2e
-	$(PYTEST) tests/cluster tests/apiserver tests/e2e
+	$(PYTEST) tests/cluster tests/prometheus tests/apiserver tests/e2e
 
 .PHONY: setup-cluster
 setup-cluster: setup ## As root, once: the Debian packages that the cluster and the images need
@@ -83,7 +88,7 @@ images: setup ## Build the operator's and the Spark image, with Docker or with b
 	$(PY) images/build.py
 
 .PHONY: generate
-generate: setup ## Write crds/, docs/reference/ from the models in operator/headrace/api
+generate: setup ## Write crds/, docs/reference/, the alerts and their runbook from operator/headrace
 	$(PY) scripts/generate.py
 
 .PHONY: lock

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from . import binaries, debian, layout, namespaces, native
+from . import binaries, debian, layout, namespaces, native, prometheus
 from .console import MissingError, say
 from .processes import NotReadyError
 
@@ -23,12 +23,17 @@ def main() -> int:
 
 def _setup(_: argparse.Namespace) -> int:
     debian.install({**debian.FOR_CLUSTER, **debian.FOR_IMAGES})
+    say(f"Prometheus: {prometheus.ensure(refresh=True).prometheus}")
     return 0
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    names = binaries.API_SERVER_PROGRAMS if arguments.what == "apiserver" else binaries.CLUSTER_PROGRAMS
-    binaries.ensure(names)
+    names = {
+        "apiserver": binaries.API_SERVER_PROGRAMS,
+        "cluster": binaries.CLUSTER_PROGRAMS,
+        "helm": ("helm",),
+    }
+    binaries.ensure(names[arguments.what])
     return 0
 
 
@@ -85,9 +90,9 @@ def _parse() -> argparse.Namespace:
         prog="python -m tests.cluster", description="A real Kubernetes, no Docker."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("setup", help="install the Debian packages that are missing (as root)")
+    commands.add_parser("setup", help="get the Debian packages that are missing (as root)")
     build = commands.add_parser("build", help="compile Kubernetes, etcd and CoreDNS into the cache")
-    build.add_argument("what", nargs="?", choices=["cluster", "apiserver"], default="cluster")
+    build.add_argument("what", nargs="?", choices=["cluster", "apiserver", "helm"], default="cluster")
     up = commands.add_parser("up", help="start the cluster, or reuse the one that runs")
     up.add_argument("--nodes", type=int, default=int(os.environ.get("NODES", "2")))
     commands.add_parser("down", help="end it and leave nothing but the cache")

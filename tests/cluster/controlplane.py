@@ -32,7 +32,7 @@ def running_api_server(directory: Path) -> Iterator[ApiServer]:
     programs = binaries.ensure(binaries.API_SERVER_PROGRAMS)
     serving = pki.Identity("apiserver", "kube-apiserver", names=(f"IP:{LOOPBACK}",))
     keys = pki.ensure(directory / "pki", [pki.ADMIN, serving])
-    etcd_port, etcd_peer_port, port = _free_ports(3)
+    etcd_port, etcd_peer_port, port = free_ports(3)
     etcd_url, url = f"http://{LOOPBACK}:{etcd_port}", f"https://{LOOPBACK}:{port}"
     started: list[Process] = []
 
@@ -139,7 +139,7 @@ def answers(url: str, *, ca: Path | None = None) -> bool:
         return False
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """All are held until each is known, so that no two are the same."""
     sockets = [socket.socket() for _ in range(count)]
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import binaries, debian, images, layout, pki, provider
+from tests.cluster import binaries, debian, images, layout, pki, prometheus, provider
 from tests.cluster.console import MissingError
 from tests.cluster.processes import NotReadyError, Process, start, wait_ready, wait_until
 
@@ -188,3 +188,36 @@ def test_an_unknown_kind_of_cluster_is_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("HEADRACE_CLUSTER", "minikube")
     with pytest.raises(MissingError, match="native, kind or current"), provider.running_cluster(tmp_path):
         raise AssertionError("a cluster came up")
+
+
+def an_apt(directory: Path, *, candidate: str) -> None:
+    """Stands in for apt and dpkg-deb: knows one version, and unpacks two programs."""
+    scripts = {
+        "apt-cache": f"echo '  Candidate: {candidate}'",
+        "apt-get": 'echo "$@" >> "$(dirname "$0")/asked"; touch prometheus_1_all.deb',
+        "dpkg-deb": 'mkdir -p "$3/usr/bin" && touch "$3/usr/bin/prometheus" "$3/usr/bin/promtool"',
+    }
+    for name, text in scripts.items():
+        (directory / name).write_text(f"#!/bin/sh\n{text}\n")
+        (directory / name).chmod(0o755)
+
+
+def test_prometheus_is_fetched_once_per_version_and_never_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    an_apt(tmp_path, candidate="2.42.0+ds-5")
+    first = prometheus.ensure()
+    assert first.promtool.exists()
+    assert prometheus.ensure() == first
+    an_apt(tmp_path, candidate="2.43.0")
+    assert prometheus.ensure() != first
+    assert (tmp_path / "asked").read_text().splitlines() == ["download -qq prometheus"] * 2
+
+
+def test_without_lists_of_packages_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    an_apt(tmp_path, candidate="(none)")
+    with pytest.raises(MissingError, match="apt-get update"):
+        prometheus.ensure()
