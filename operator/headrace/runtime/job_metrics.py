@@ -15,8 +15,8 @@ from prometheus_client.registry import Collector
 
 from headrace.api import StreamJobSpec, StreamJobStatus
 
-# A driver may be older than this operator: what its agent does not tell is unknown.
 Key = tuple[str, str]
+# A driver may be older than this operator: what its agent does not tell is unknown.
 Query = Mapping[str, Any]
 
 JOB_LABELS = ("namespace", "job")
