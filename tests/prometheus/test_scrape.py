@@ -35,7 +35,9 @@ class OperatorStandIn:
     def __init__(self) -> None:
         self.metrics, self.jobs = Metrics(), JobMetrics(lambda: datetime.now(UTC))
         self.metrics.registry.register(self.jobs)
-        self.health = Health(clock=time.monotonic, leads=lambda: True, queue_wait=lambda: 0.0)
+        self.health = Health(
+            clock=time.monotonic, leads=lambda: True, queue_wait=lambda: 0.0, lease_silence=lambda: 0.0
+        )
 
     def has(self, name: str, spec: dict[str, Any], **query: Any) -> None:
         parsed = StreamJobSpec.parse({"application": {"file": "job.py"}, **spec})
