@@ -129,7 +129,13 @@ class Job:
         return self.cluster.api.get(path, labelSelector=selector).need()["items"]
 
     def live_drivers(self) -> list[str]:
-        return [pod["metadata"]["name"] for pod in self.pods("driver") if pod["status"]["phase"] == "Running"]
+        """Whose container runs: a pod's phase comes a little later."""
+
+        def runs(pod: Object) -> bool:
+            statuses = pod["status"].get("containerStatuses", [])
+            return any("running" in one["state"] for one in statuses if one["name"] == "driver")
+
+        return [pod["metadata"]["name"] for pod in self.pods("driver") if runs(pod)]
 
     def executors_ready(self) -> int:
         name = executor_set_name(self.name, self.epoch())
@@ -160,8 +166,8 @@ class Job:
         )
         return self.condition(kind)["message"]
 
-    def wait(self, condition: Callable[[], bool], *, what: str, seconds: float) -> None:
-        if not wait_until(condition, seconds=seconds, every=0.5):
+    def wait(self, condition: Callable[[], object], *, what: str, seconds: float) -> None:
+        if not wait_until(lambda: bool(condition()), seconds=seconds, every=0.5):
             raise AssertionError(f"{self.name}: not in {seconds:.0f} s: {what}\n{self.picture()}")
 
     def wait_other_driver(self, before: Object, *, seconds: float = 180) -> None:

@@ -40,18 +40,12 @@ def checkpoint(services: Services, *, bucket: str = BUCKET, secret: str = "s3-ke
     return {"location": f"s3://{bucket}/checkpoints", "s3": s3}
 
 
-def runs(job: Job) -> bool:
-    """The container of its driver runs."""
-    statuses = [pod["status"].get("containerStatuses", []) for pod in job.pods("driver")]
-    return any("running" in one["state"] for each in statuses for one in each if one["name"] == "driver")
-
-
 def test_an_image_that_cannot_be_pulled(starting: Callable[..., Job]):
     with starting("no-image", image="headrace.local/no-such-image:1") as job:
         message = job.wait_reason("ErrImagePull", "ImagePullBackOff")
         assert "no-such-image" in message
         job.edit({"image": None})
-        job.wait(lambda: runs(job), what="a driver that runs", seconds=120)
+        job.wait(job.live_drivers, what="a driver that runs", seconds=120)
         assert job.status()["run"]["number"] == 2
 
 
@@ -60,7 +54,7 @@ def test_a_secret_that_is_missing(starting: Callable[..., Job], services: Servic
         message = job.wait_reason("CreateContainerConfigError")
         assert "late-keys" in message
         services.copy_keys(job.namespace, name="late-keys")
-        job.wait(lambda: runs(job), what="a driver that runs", seconds=120)
+        job.wait(job.live_drivers, what="a driver that runs", seconds=120)
         assert job.status()["run"]["attempt"]["number"] == 1
 
 
@@ -70,7 +64,7 @@ def test_wrong_keys(starting: Callable[..., Job], services: Services):
         message = job.wait_reason("StoreUnavailable")
         assert "not-the-secret" not in message
         services.copy_keys(job.namespace, name="wrong-keys")
-        job.wait(lambda: runs(job), what="a driver that runs", seconds=120)
+        job.wait(job.live_drivers, what="a driver that runs", seconds=120)
 
 
 def test_a_bucket_that_is_not_there(starting: Callable[..., Job], services: Services):
@@ -78,7 +72,7 @@ def test_a_bucket_that_is_not_there(starting: Callable[..., Job], services: Serv
         message = job.wait_reason("StoreUnavailable")
         assert "no-such-bucket" in message
         services.make_bucket("no-such-bucket")
-        job.wait(lambda: runs(job), what="a driver that runs", seconds=120)
+        job.wait(job.live_drivers, what="a driver that runs", seconds=120)
 
 
 def test_no_node_that_will_have_it(starting: Callable[..., Job]):
@@ -89,7 +83,7 @@ def test_no_node_that_will_have_it(starting: Callable[..., Job]):
         node = job.cluster.api.get("/api/v1/nodes").need()["items"][0]["metadata"]["name"]
         job.cluster.kubectl("label", "node", node, "disk=fast")
         try:
-            job.wait(lambda: runs(job), what="a driver that runs", seconds=120)
+            job.wait(job.live_drivers, what="a driver that runs", seconds=120)
         finally:
             job.cluster.kubectl("label", "node", node, "disk-")
 
@@ -102,4 +96,4 @@ def test_a_quota_that_is_used_up(starting: Callable[..., Job], api: Api):
         message = job.wait_reason("QuotaExceeded")
         assert "exceeded quota" in message
         api.delete(quota).need()
-        job.wait(lambda: runs(job), what="a driver that runs", seconds=180)
+        job.wait(job.live_drivers, what="a driver that runs", seconds=180)

@@ -47,10 +47,12 @@ def test_a_job_becomes_ready_and_says_what_it_does(job: Job, topic: Topic):
 
 
 def test_the_operator_has_no_way_to_a_jobs_secrets_or_into_its_pods(job: Job, operator: Installed):
-    for verb, what in (("get", "secrets"), ("list", "secrets"), ("create", "pods/exec"), ("get", "pods/log")):
-        asked = ["auth", "can-i", verb, what, f"--as={operator.account}", "-n", job.namespace]
+    may = ["auth", "can-i", f"--as={operator.account}", "-n", job.namespace]
+    assert job.cluster.kubectl(*may, "create", "pods").strip() == "yes"
+    into_pods = ("create pods --subresource=exec", "get pods --subresource=log")
+    for wish in ("get secrets", "list secrets", *into_pods):
         with pytest.raises(NotReadyError):
-            job.cluster.kubectl(*asked)
+            job.cluster.kubectl(*may, *wish.split())
 
 
 def test_scaling_keeps_the_driver_and_misses_no_batch(job: Job, topic: Topic, services: Services):
