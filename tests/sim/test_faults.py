@@ -95,6 +95,11 @@ class AnyLife(RuleBasedStateMachine):
     def suspend_is_set(self, suspend):
         self.world.edit(suspend=suspend)
 
+    @rule(schedule=st.sampled_from([None, "*/5 * * * *", "30 2 * * *"]))
+    def trigger_is_edited(self, schedule):
+        mode = {"mode": "AvailableNow", "schedule": schedule} if schedule else {"mode": "Continuous"}
+        self.world.edit(trigger=mode)
+
     @rule(detaching=st.booleans())
     def dev_stops_or_starts(self, detaching):
         self.world.detach(detaching)
@@ -135,6 +140,13 @@ class AnyLife(RuleBasedStateMachine):
         for driver in self.world.drivers:
             if driver.run > 1:
                 assert self.world.seeds[driver.run] == (driver.run - 1, None)
+
+    @invariant()
+    def a_start_is_due_only_where_nothing_runs(self):
+        status = self.world.status
+        if status.next_start_at is not None:
+            assert status.run.attempt.state == "Ended"
+            assert status.completed_at is not None
 
     @invariant()
     def conditions_are_well_formed(self):

@@ -175,6 +175,28 @@ def test_a_finite_job_completes_and_stays_completed():
     assert (condition(world, "Ready").status, condition(world, "Ready").reason) == ("True", "Completed")
 
 
+@pytest.mark.parametrize("change", [{"restartNonce": "2"}, {"executors": {"cores": 2}}])
+def test_a_completed_job_starts_again_on_an_edit(change):
+    world = a_running_world({"trigger": {"mode": "AvailableNow"}})
+    world.driver_ends(Ending.COMPLETED)
+    world.settle()
+    world.edit(**change)
+    world.settle()
+    assert started(world) == [(1, 1, 1), (2, 1, 2)]
+    assert world.seeds == {2: (1, None)}
+    assert world.status.state == "Running"
+
+
+def test_a_live_edit_does_not_start_a_completed_job():
+    world = a_running_world({"trigger": {"mode": "AvailableNow"}})
+    world.driver_ends(Ending.COMPLETED)
+    world.settle()
+    world.edit(executors={"count": 3})
+    world.settle()
+    assert len(world.drivers) == 1
+    assert world.status.state == "Completed"
+
+
 def test_suspend_drains_and_resume_goes_on_from_the_checkpoint():
     world = a_running_world()
     world.edit(suspend=True)

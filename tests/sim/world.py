@@ -149,10 +149,10 @@ class World:
         if self.driver is not None and self.driver.phase is AttemptPhase.STARTING:
             self.driver.phase = AttemptPhase.RUNNING
 
-    def driver_ends(self, ending: Ending, message: str = "") -> None:
+    def driver_ends(self, ending: Ending, message: str = "", at: datetime | None = None) -> None:
         if (driver := self.driver) is not None:
             driver.phase = AttemptPhase.ENDED
-            driver.ended = Ended(ending=ending, message=message)
+            driver.ended = Ended(ending=ending, message=message, at=at)
 
     def drains_finish(self) -> None:
         for driver in self.drivers:

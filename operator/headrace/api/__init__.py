@@ -5,7 +5,7 @@ of an edit, and the messages about a bad manifest.
 """
 
 from headrace.api.application import Application
-from headrace.api.lifecycle import Restart, StartFrom
+from headrace.api.lifecycle import Restart, StartFrom, Trigger
 from headrace.api.model import Change
 from headrace.api.names import API_VERSION, GROUP, PAUSE_ANNOTATION, VERSION
 from headrace.api.quantities import Duration, Memory
@@ -22,6 +22,7 @@ from headrace.api.status import (
     StableRun,
     StreamJobStatus,
     Termination,
+    UserFrame,
 )
 from headrace.api.streamjob import StreamJob, StreamJobSpec
 
@@ -52,4 +53,6 @@ __all__ = [
     "StreamSavepointSpec",
     "StreamSavepointStatus",
     "Termination",
+    "Trigger",
+    "UserFrame",
 ]

@@ -33,11 +33,16 @@ class Trigger(ApiModel):
         default=None,
     )
     schedule: Cron | None = live_field(
-        """When an `AvailableNow` job starts again, as a cron expression. A start is left out while one is
-        running.""",
+        """When an `AvailableNow` job starts again after it is completed, as a cron expression: the same run,
+        from its checkpoint. Times that come while it runs, is tried again or is suspended are left out; if
+        nobody could act at its time, it starts once, late. Made or edited, a job starts at once.""",
         default=None,
     )
-    time_zone: TimeZone | None = live_field("Time zone of `schedule`. Default: UTC.", default=None)
+    time_zone: TimeZone | None = live_field(
+        """Time zone of `schedule`, by its name in the IANA database. A time of day that the clock leaps over
+        comes right after the leap; one that it shows twice comes once. Default: UTC.""",
+        default=None,
+    )
 
     @rule(
         cel="!has(self.schedule) || self.mode == 'AvailableNow'",

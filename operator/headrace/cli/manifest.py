@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from headrace.api import GROUP, StreamJob, StreamSavepoint
-from headrace.api.edits import Fix, value_at
+from headrace.api.edits import Fix, SetValue, value_at
 from headrace.api.guesses import nearest_name
 from headrace.api.problems import MODELS, Problem, find_faults, model_for, parse_or_explain
 from headrace.api.secrets import is_secret
 from headrace.cli.render import PlacedProblem, masked, masked_by_words, position_of, render
 from headrace.cli.yamlfixes import Span, TextEdit, TextFix, append_example, start_anew
 from headrace.cli.yamltext import Document, TextProblem, read_documents, scan
+from headrace.core.schedule import nearest_zone, zone_problem
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ def _judged(
         match parse_or_explain(document.data):
             case StreamJob() as job:
                 jobs.append(job)
+                index = documents.index(document)
+                problems += [_placed_problem(each, document, text, index) for each in _unknown_zone(job)]
             case StreamSavepoint() as savepoint:
                 savepoints.append(savepoint)
             case found:
@@ -111,6 +114,15 @@ def _judged(
         in_order = sorted(problems, key=lambda each: (each.line, each.column))
         return BadManifest(name, masked(text, _secrets_in(documents)), tuple(in_order))
     return LoadedManifest(name, tuple(jobs), tuple(savepoints), tuple(others))
+
+
+def _unknown_zone(job: StreamJob) -> list[Problem]:
+    """The form of a zone's name is the API's business; which ones there are, the zone database's."""
+    name, path = job.spec.trigger.time_zone, ("spec", "trigger", "timeZone")
+    if name is None or (message := zone_problem(name)) is None:
+        return []
+    near = nearest_zone(name) or "Etc/UTC"
+    return [Problem(path, message, Fix(f"set timeZone: {near}", (SetValue(path, near),)), value=name)]
 
 
 def _is_ours(data: Any) -> bool:

@@ -104,6 +104,7 @@ class Context:
             update={
                 "epoch": epoch,
                 "restarts": self.status.restarts.model_copy(update={"next_at": None}),
+                "next_start_at": None,
                 "run": run.model_copy(update={"attempt": intended}),
             }
         )

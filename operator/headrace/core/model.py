@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
-from headrace.api import StreamJobSpec
+from headrace.api import StreamJobSpec, UserFrame
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,11 @@ class Ended:
     message: str = ""
     error_class: str | None = None
     exit_code: int | None = None
+    user_frame: UserFrame | None = None
+    # Where the driver's log is kept; None where nobody could keep it.
+    log_file: str | None = None
+    # When, where the platform knows it: it may have been long before anybody looked.
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

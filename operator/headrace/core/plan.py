@@ -10,7 +10,7 @@ The questions are asked in order; the first that applies decides:
     earlier lineage?   found in the store by the first attempt: wait until spec.startFrom says what to do
     upgrade begun?     carry it on from the step in the status         (core/upgrade.py)
     edited?            begin an upgrade, or refuse the edit with the reason and leave the job alone
-    otherwise          keep the attempt alive: start, watch, restart with backoff
+    otherwise          keep the attempt alive: start, watch, restart with backoff, or by its schedule
 
 At most one irreversible action comes out of a pass, and the status that comes with it already names it:
 the caller writes that status first, then performs the action. A process that dies in between finds its
@@ -29,6 +29,7 @@ from headrace.core.changes import classify
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Context, Decision, Plan, Sentence, progress_facts, stalled_facts
 from headrace.core.executors import executors_status
+from headrace.core.finite import due_at, outlook, with_completion
 from headrace.core.model import (
     AttemptPhase,
     CodeProblem,
@@ -40,6 +41,7 @@ from headrace.core.model import (
     Problem,
 )
 from headrace.core.restarts import found_earlier_lineage, hold_reason, record_ending, without_failures
+from headrace.core.schedule import zone_problem
 
 Question = Callable[[Context], Decision | None]
 
@@ -121,7 +123,9 @@ def asked_to_stop(context: Context) -> Decision | None:
         Fact(type="Reconciling", true=False, reason=word),
         Fact(type="Stalled", true=False, reason=word),
     )
-    return Decision(status=_with_ended_attempt(context), state=word, facts=facts)
+    # No start is due while it is stopped, and none that was missed is made up for: the next time counts.
+    status = _with_ended_attempt(context).model_copy(update={"next_start_at": None})
+    return Decision(status=status, state=word, facts=facts)
 
 
 def first_run(context: Context) -> Decision | None:
@@ -291,6 +295,8 @@ def _ended(context: Context, ended: Ended) -> Decision:
     policy = context.job.spec.restart
     record = record_ending(context.status, ended, policy, now=context.now)
     status = context.with_attempt(state="Ended").model_copy(update=record)
+    if ended.ending is Ending.COMPLETED:
+        status = with_completion(context.job.spec.trigger, status, at=ended.at or context.now)
     following = _next_attempt(context.with_status(status))
     return following.saying(Sentence(ended.ending, ended.message or f"the driver ended: {ended.ending}"))
 
@@ -299,11 +305,7 @@ def _next_attempt(context: Context) -> Decision:
     status = context.status
     held = hold_reason(status)
     if held == Ending.COMPLETED:
-        facts = (
-            Fact(type="Ready", true=True, reason="Completed", message="all queries finished by themselves"),
-            *_settled(),
-        )
-        return Decision(status=status, state="Completed", facts=facts)
+        return _completed(context)
     last = status.last_termination
     message = last.message if last is not None else ""
     if held is not None:
@@ -318,12 +320,33 @@ def _next_attempt(context: Context) -> Decision:
     return _start_next(context)
 
 
-def _start_next(context: Context) -> Decision:
+def _completed(context: Context) -> Decision:
+    """A finite job is done: for good, or until its schedule says."""
+    trigger = context.job.spec.trigger
+    if (problem := zone_problem(trigger.time_zone)) is not None:
+        facts = stalled_facts("UnknownTimeZone", f"spec.trigger.timeZone: {problem}")
+        return Decision(status=context.status, state="Stalled", facts=facts)
+    due = due_at(context.job, context.status, now=context.now)
+    if due is not None and due <= context.now:
+        return _start_next(context, f"due at {due:%Y-%m-%d %H:%M} UTC by spec.trigger.schedule")
+    message = f"all queries finished by themselves{outlook(trigger, due)}"
+    return Decision(
+        status=context.status.model_copy(update={"next_start_at": due}),
+        state="Completed",
+        facts=(
+            Fact(type="Ready", true=True, reason="Completed", message=message),
+            *(context.refusal() or _settled()),
+        ),
+        recheck_at=due,
+    )
+
+
+def _start_next(context: Context, why: str | None = None) -> Decision:
     run = context.status.run
     assert run is not None  # first_run answered before
     number = run.attempt.number + 1 if run.attempt is not None else 1
     return upgrade.start_intended(
-        context, context.with_intended_attempt(number), f"attempt {number} of run {run.number}"
+        context, context.with_intended_attempt(number), why or f"attempt {number} of run {run.number}"
     )
 
 

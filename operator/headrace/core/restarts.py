@@ -30,7 +30,9 @@ def record_ending(
         message=ended.message,
         error_class=ended.error_class,
         exit_code=ended.exit_code,
-        at=now,
+        user_frame=ended.user_frame,
+        at=ended.at or now,
+        log_file=ended.log_file,
     )
     if ended.ending in PEACEFUL:
         return {"last_termination": termination, **without_failures(status)}

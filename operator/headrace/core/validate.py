@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from headrace.api import PAUSE_ANNOTATION, StreamJob, StreamJobSpec
 from headrace.core.model import Job, Problem
+from headrace.core.schedule import zone_problem
 
 
 def validate(manifest: dict[str, Any], *, default_location: str | None) -> Job | Problem:
@@ -24,6 +25,8 @@ def validate(manifest: dict[str, Any], *, default_location: str | None) -> Job |
             "spec.checkpoint.location: the platform has no default; name a place such as "
             "s3://bucket/checkpoints",
         )
+    if (problem := zone_problem(spec.trigger.time_zone)) is not None:
+        return Problem("UnknownTimeZone", f"spec.trigger.timeZone: {problem}")
     return job_of(manifest, spec)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from headrace.core.last_words import ended_by
 from headrace.core.manifests.keeper_pod import STORE_CHECK
 from headrace.core.manifests.ownership import ATTEMPT_LABEL, RUN_LABEL
 from headrace.core.model import (
@@ -81,10 +82,8 @@ def keeper_result(pod: Pod, container: str) -> dict[str, Any]:
 
 def finished_at(pod: Pod) -> datetime | None:
     statuses = pod.get("status", {}).get("containerStatuses", ())
-    times = [
-        state["finishedAt"] for one in statuses if (state := _terminated(one)) and state.get("finishedAt")
-    ]
-    return max(map(_time, times), default=None)
+    times = [_finished_at(state) for one in statuses if (state := _terminated(one))]
+    return max((time for time in times if time is not None), default=None)
 
 
 def is_running(pod: Pod) -> bool:
@@ -111,14 +110,8 @@ def _driver_ended(status: Mapping[str, Any], terminated: Mapping[str, Any]) -> E
             message="the driver needed more memory than its container has: raise spec.driver.memory, or "
             "leave it more beside the heap with spec.driver.memoryOverhead",
         )
-    words = _words(terminated)
-    if words.get("reason") in set(Ending):
-        return Ended(
-            ending=Ending(words["reason"]),
-            message=words.get("message") or "",
-            error_class=words.get("errorClass"),
-            exit_code=code,
-        )
+    if (told := ended_by(_words(terminated), exit_code=code, at=_finished_at(terminated))) is not None:
+        return told
     if status.get("reason") == "Evicted":
         return Ended(ending=Ending.EVICTED, exit_code=code, message=str(status.get("message") or ""))
     tail = _tail(terminated)
@@ -147,11 +140,10 @@ def _never_ran(status: Mapping[str, Any]) -> Ended:
     ]
     if failed:
         name, state = failed[0]
-        words = _words(state)
-        return Ended(
-            ending=Ending(words["reason"]) if words.get("reason") in set(Ending) else Ending.START_FAILED,
-            message=words.get("message") or f"the init container {name} failed: {_tail(state)}",
-            error_class=words.get("errorClass"),
+        told = ended_by(_words(state), exit_code=state.get("exitCode"))
+        return told or Ended(
+            ending=Ending.START_FAILED,
+            message=f"the init container {name} failed: {_tail(state)}",
             exit_code=state.get("exitCode"),
         )
     message = str(status.get("message") or status.get("reason") or "the pod failed before its driver ran")
@@ -218,6 +210,11 @@ def _words(terminated: Mapping[str, Any]) -> dict[str, Any]:
 
 def _tail(terminated: Mapping[str, Any]) -> str:
     return str(terminated.get("message") or "").strip()[-_LONGEST_TAIL:]
+
+
+def _finished_at(terminated: Mapping[str, Any]) -> datetime | None:
+    text = terminated.get("finishedAt")
+    return _time(text) if text else None
 
 
 def _time(text: str) -> datetime:

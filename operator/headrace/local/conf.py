@@ -41,6 +41,4 @@ def fields_without_effect(spec: StreamJobSpec) -> tuple[str, ...]:
     location = spec.checkpoint.location if spec.checkpoint is not None else None
     if location is not None and not location.startswith("file:"):
         told.append("spec.checkpoint.location")
-    if spec.trigger.schedule is not None:
-        told.append("spec.trigger.schedule")
     return tuple(told)

@@ -116,7 +116,7 @@ class DevSession:
         match self._status.state:
             case "Detached":
                 return 0
-            case "Completed":
+            case "Completed" if self._options.once or self._status.next_start_at is None:
                 return 0
             case "Stalled" | "Failed" | "Backoff" if self._options.once:
                 return 1

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from headrace.core.actions import (
     SeedRun,
     StartAttempt,
 )
+from headrace.core.last_words import ended_by
 from headrace.core.model import (
     AttemptPhase,
     Code,
@@ -279,16 +280,14 @@ def _query_report(query: dict[str, Any]) -> QueryReport:
 
 def _termination(files: AttemptFiles, exit_code: int | None) -> Ended:
     content = read_json(files.termination)
-    if content is None:
+    told = ended_by(content, exit_code=content.get("exitCode")) if content is not None else None
+    if told is None:
         how = f" (signal {-exit_code})" if exit_code is not None and exit_code < 0 else ""
         return Ended(
             ending=Ending.KILLED,
             exit_code=exit_code,
             message=f"the driver process was killed{how}; its last words are in {files.log}",
+            log_file=str(files.log),
         )
-    return Ended(
-        ending=Ending(content["reason"]),
-        message=content.get("message") or "",
-        error_class=content.get("errorClass"),
-        exit_code=content.get("exitCode"),
-    )
+    # The whole log lies here already: a tail of it in the store would be one copy more.
+    return replace(told, log_file=str(files.log))

@@ -99,6 +99,24 @@ def test_what_is_missing_is_shown_where_it_belongs():
     assert problem.line == 12
 
 
+def test_a_time_zone_that_does_not_exist_is_shown_with_the_one_that_was_meant():
+    text = """\
+apiVersion: headrace.dev/v1alpha1
+kind: StreamJob
+metadata: {name: nightly}
+spec:
+  application: {file: job.py}
+  trigger: {mode: AvailableNow, schedule: "30 1 * * *", timeZone: Europe/berlin}
+"""
+    loaded = loads(text)
+    assert isinstance(loaded, BadManifest)
+    (problem,) = loaded.problems
+    assert (problem.field, problem.line) == ("spec.trigger.timeZone", 6)
+    assert problem.message.endswith("did you mean Europe/Berlin?")
+    assert problem.fix.sentence == "set timeZone: Europe/Berlin"
+    assert isinstance(loads(text.replace("berlin", "Berlin")), LoadedManifest)
+
+
 def test_problems_come_in_the_order_of_their_lines():
     text = (
         GOOD_TEXT.replace("4Gi", "4GB")
