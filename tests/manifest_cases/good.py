@@ -60,7 +60,7 @@ GOOD: dict[str, Manifest] = {
             "requirements": ["pandas==2.2.3", "requests[socks]>=2,<3", "numpy"],
         }
     ),
-    "a pod with everything": a_job(driver=_POD, executors={**_POD, "count": 3}),
+    "a pod with everything": a_job(driver={**_POD, "evictions": "Block"}, executors={**_POD, "count": 3}),
     "an image by digest": a_job(
         image=f"registry.example.com:5000/team/job@sha256:{'0' * 64}",
         imagePullPolicy="IfNotPresent",

@@ -56,4 +56,8 @@ app.kubernetes.io/component: operator
 - apiGroups: [apps]
   resources: [statefulsets/scale]
   verbs: [patch]
+# For jobs with driver.evictions: Block.
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, create, patch, delete]
 {{- end }}

@@ -238,6 +238,13 @@ class PodSettings(ApiModel):
 class Driver(PodSettings):
     """The driver pod: the Python program, Spark's planner, and the agent."""
 
+    evictions: Literal["Allow", "Block"] = live_field(
+        """What an eviction does, as when a node is drained. `Allow`: the driver finishes its batch and
+        leaves, and the next attempt follows on another node. `Block`: a PodDisruptionBudget keeps it where it
+        is, so that whoever drains the node waits until the job has ended or is suspended.""",
+        default="Allow",
+    )
+
 
 class Executors(PodSettings):
     """The executor pods. They come and go without a restart of the driver."""

@@ -43,3 +43,5 @@ class Memory:
     silent_since: Recent[str, datetime] = field(default_factory=Recent[str, datetime])
     # When the drain of a pod, by its uid, was first asked for.
     drain_asked_at: Recent[str, datetime] = field(default_factory=Recent[str, datetime])
+    # Jobs, by uid, that are known to have no PodDisruptionBudget: most have none, and need no look.
+    without_budget: Recent[str, bool] = field(default_factory=Recent[str, bool])

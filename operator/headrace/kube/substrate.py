@@ -27,6 +27,7 @@ from headrace.core.manifests.ownership import ROLE_LABEL
 from headrace.core.model import AttemptPhase, Code, Job
 from headrace.core.revision import revision_of
 from headrace.kube.agent import Agents, AgentTokens
+from headrace.kube.budget import keep_budget
 from headrace.kube.client import Api, Object
 from headrace.kube.errors import AlreadyExists, NotFound
 from headrace.kube.found import attempt_of, is_leaving, label, name_of, uid_of
@@ -78,6 +79,7 @@ class KubeSubstrate:
 
     async def upkeep(self, job: Job, status: StreamJobStatus, sight: Sight) -> None:
         await repair(self.api, self.platform, job, status, sight.found)
+        await keep_budget(self.api, self.memory, job)
         for leftover in list(leftovers(job, status, sight.found)):
             await remove(self.api, job, leftover)
 

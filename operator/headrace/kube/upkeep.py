@@ -29,7 +29,7 @@ async def repair(api: Api, platform: Platform, job: Job, status: StreamJobStatus
     attempt = driver_attempt(job, status, found.pins[run.number], current, epoch=run.attempt.epoch)
     service = driver_service(attempt)
     there = found.services.get(attempt.name, {})
-    if not _contains(there.get("spec"), service["spec"]):
+    if not contains(there.get("spec"), service["spec"]):
         await api.apply(SERVICES, job.namespace, service)
     if attempt.name not in found.config_maps:
         with contextlib.suppress(AlreadyExists):
@@ -54,14 +54,12 @@ async def remove(api: Api, job: Job, leftover: Leftover) -> None:
         # A namesake has taken its place, which is not ours to delete.
 
 
-def _contains(there: Any, wanted: Any) -> bool:
+def contains(there: Any, wanted: Any) -> bool:
     """Whether all that is wanted is there; the server adds fields of its own."""
     match wanted:
         case dict():
-            return isinstance(there, dict) and all(_contains(there.get(key), wanted[key]) for key in wanted)
+            return isinstance(there, dict) and all(contains(there.get(key), wanted[key]) for key in wanted)
         case list():
-            return (
-                isinstance(there, list) and len(there) == len(wanted) and all(map(_contains, there, wanted))
-            )
+            return isinstance(there, list) and len(there) == len(wanted) and all(map(contains, there, wanted))
         case _:
             return there == wanted

@@ -16,6 +16,7 @@ from headrace.core.manifests import (
     RunPin,
     Seeding,
     config_map,
+    disruption_budget,
     driver_pod,
     driver_service,
     run_pin,
@@ -62,6 +63,12 @@ def test_the_objects_of_a_run():
         number=1,
     )
     compare("run", [run_pin(pin), seeding_pod(seeding, PLATFORM)])
+
+
+def test_the_objects_of_a_job():
+    attempt = an_attempt()
+    who = {"namespace": attempt.namespace, "job": attempt.job, "job_uid": attempt.job_uid}
+    compare("job", [disruption_budget(**who)])
 
 
 def compare(name: str, made: list[dict[str, Any]]) -> None:

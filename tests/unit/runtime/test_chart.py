@@ -65,6 +65,9 @@ def rights_used() -> set[tuple[str, str]]:
         cluster.pass_once()
         cluster.operator = cluster.new_operator()
         cluster.settle()
+    for evictions in ("Block", "Allow"):
+        cluster.edit(driver={"evictions": evictions})
+        cluster.settle()
     return cluster.api.rights
 
 

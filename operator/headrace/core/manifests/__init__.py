@@ -7,6 +7,7 @@ the ConfigMap.
 
 from headrace.core.manifests.attempt import DriverAttempt, Platform
 from headrace.core.manifests.config_map import config_map
+from headrace.core.manifests.disruption_budget import disruption_budget, disruption_budget_name
 from headrace.core.manifests.driver_pod import driver_pod
 from headrace.core.manifests.keeper_pod import Seeding, seeding_pod
 from headrace.core.manifests.run_pin import RunPin, read_run_pin, run_pin
@@ -19,6 +20,8 @@ __all__ = [
     "RunPin",
     "Seeding",
     "config_map",
+    "disruption_budget",
+    "disruption_budget_name",
     "driver_pod",
     "driver_service",
     "read_run_pin",
