@@ -4,7 +4,7 @@ ARG BASE=docker.io/library/debian:bookworm-slim
 
 FROM ${BASE} AS python
 RUN apt-get update -qq \
-    && apt-get install -qq -y --no-install-recommends python3 >/dev/null \
+    && apt-get install -qq -y --no-install-recommends python3 tzdata >/dev/null \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/*
 # A volume may be mounted read-only over nothing: no Python here ever writes beside its sources.
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1

@@ -158,6 +158,14 @@ BAD_RULES = [
         rule="StreamJobSpec.state_fits_overhead",
     ),
     Bad(
+        "two event logs",
+        a_job(logs={"sparkEvents": True}, sparkConf={"spark.eventLog.dir": "s3a://acme-history/spark"}),
+        'spec.sparkConf["spark.eventLog.dir"]',
+        "logs.sparkEvents, too",
+        (spec("sparkConf", "spark.eventLog.dir"), None),
+        rule="StreamJobSpec.one_event_log",
+    ),
+    Bad(
         "a schedule that never ends",
         a_job(trigger={"schedule": "0 1 * * *"}),
         "spec.trigger.schedule",

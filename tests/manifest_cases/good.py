@@ -166,7 +166,9 @@ GOOD: dict[str, Manifest] = {
         drainTimeout="30s",
         deletionPolicy="Delete",
         lostNode="Force",
+        logs={"sparkEvents": True},
     ),
+    "an event log of its own": a_job(sparkConf={"spark.eventLog.dir": "s3a://acme-history/spark"}),
     "nulls are nothing": a_job(executors=None, image=None),
     "a savepoint": a_savepoint(),
     "a savepoint with everything": a_savepoint(

@@ -29,7 +29,10 @@ from headrace_jobs.harness.endings import (
     query_failed,
 )
 from headrace_jobs.harness.failure import UserCode
+from headrace_jobs.harness.kept_log import store_log
+from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.harness.scratch import Scratch
+from headrace_jobs.harness.tail import LogKeeper
 from headrace_jobs.harness.termination import Reason, Termination, write_json
 
 if TYPE_CHECKING:  # pyspark is imported while the JVM starts, not before
@@ -55,12 +58,14 @@ class Parts:
     stop_spark: Callable[[], None] | None = None
     own: UserCode = field(default_factory=UserCode)
     scratch: Scratch | None = None
+    log_keeper: LogKeeper | None = None
+    event_log: bool = False
 
 
 class Conductor:
-    def __init__(self, *, uid: str, termination_path: str, parts: Parts) -> None:
-        self._uid = uid
-        self._termination_path = termination_path
+    def __init__(self, run_file: RunFile, *, parts: Parts) -> None:
+        self._run_file = run_file
+        self._uid = run_file.uid
         self._parts = parts
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._hurry = threading.Event()
@@ -135,7 +140,7 @@ class Conductor:
             self._hurry.set()  # a fenced driver has no business here any more
         if self._parts.registry is not None and not self._hurry.is_set():
             self._application_ended.wait(_SCRIPT_GRACE_SECONDS)
-        if ending.reason is Reason.COMPLETED:
+        if ending.reason is Reason.COMPLETED or self._must_close_event_log(ending):
             self._stop_spark()
         sentences = [ending.message, *result.cut.values()]
         return Termination(
@@ -204,6 +209,13 @@ class Conductor:
         if self._parts.jvm is not None:
             self._parts.jvm.print_stacks()
 
+    def _must_close_event_log(self, ending: Ending) -> bool:
+        """On S3 its last file is there when it is closed, and not before. Never under a query that runs."""
+        registry = self._parts.registry
+        if not self._parts.event_log or registry is None or self._hurry.is_set():
+            return False
+        return ending.reason is not Reason.FENCED and not registry.active()
+
     def _stop_spark(self) -> None:
         """The orderly way, for its event log's sake; nothing is lost if it takes too long."""
         stop = self._parts.stop_spark
@@ -224,10 +236,8 @@ class Conductor:
         # First the JVM: whoever reads the message may rely on nothing being written any more.
         if parts.jvm is not None:
             parts.jvm.halt()
-        try:
-            write_json(self._termination_path, termination.to_json())
-        except OSError as error:
-            sys.stderr.write(f"headrace: the termination message could not be written: {error}\n")
+        self._write_last_words(termination)
+        self._keep_log(termination)
         if parts.scratch is not None:
             parts.scratch.remove()
         for stream in (sys.stdout, sys.stderr):
@@ -235,3 +245,19 @@ class Conductor:
                 stream.flush()
         # Not sys.exit: threads of the user's code, or of py4j, could hold the process for ever.
         os._exit(termination.reason.exit_code)
+
+    def _write_last_words(self, termination: Termination) -> None:
+        try:
+            write_json(self._run_file.termination_message_path, termination.to_json())
+        except OSError as error:
+            sys.stderr.write(f"headrace: the termination message could not be written: {error}\n")
+
+    def _keep_log(self, termination: Termination) -> None:
+        """After the last words, which are worth more; said again when the log is where they say."""
+        if self._parts.log_keeper is None:
+            return
+        content = self._parts.log_keeper.finish()
+        if termination.reason.is_failure and content:
+            log_file = store_log(self._run_file, content)
+            if log_file is not None:
+                self._write_last_words(replace(termination, log_file=log_file))

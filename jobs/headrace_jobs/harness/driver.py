@@ -37,9 +37,11 @@ from headrace_jobs.harness.endings import (
     QueryEnd,
     QueryEnded,
 )
+from headrace_jobs.harness.event_log import has_event_log, prepare_event_log
 from headrace_jobs.harness.listening import listen
 from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.harness.scratch import make_scratch
+from headrace_jobs.harness.tail import LogKeeper
 from headrace_jobs.harness.termination import write_json
 from headrace_jobs.harness.view import QueryView, iso, to_status
 from headrace_jobs.harness.watchdog import stuck_queries
@@ -64,13 +66,11 @@ _CAUSE_SECONDS = 5.0
 class Driver:
     """One attempt, from its run file to its end."""
 
-    def __init__(self, run_file: RunFile, token: str) -> None:
+    def __init__(self, run_file: RunFile, token: str, log_keeper: LogKeeper | None = None) -> None:
         self._run_file = run_file
         self._started_at = iso(time.time())
-        self._parts = Parts()
-        self._conductor = Conductor(
-            uid=run_file.uid, termination_path=run_file.termination_message_path, parts=self._parts
-        )
+        self._parts = Parts(log_keeper=log_keeper, event_log=has_event_log(run_file))
+        self._conductor = Conductor(run_file, parts=self._parts)
         self._token = token
         self._listening = listen(run_file.agent.host, run_file.agent.port)
         self._observer: Observer | None = None
@@ -104,6 +104,8 @@ class Driver:
         self._write_process_file(None)
 
     def _start_jvm(self) -> DriverJvm:
+        if self._parts.event_log:
+            prepare_event_log(self._run_file)
         self._parts.scratch = scratch = make_scratch()
         conf = self._conf()
         path = import_path(self._run_file.application)

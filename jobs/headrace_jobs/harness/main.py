@@ -10,6 +10,7 @@ from pathlib import Path
 
 from headrace_jobs.harness.driver import Driver
 from headrace_jobs.harness.runfile import RunFile, RunFileInvalid, read_run_file
+from headrace_jobs.harness.tail import keep_log
 from headrace_jobs.harness.termination import Reason
 
 _TOKEN_VARIABLE = "HEADRACE_AGENT_TOKEN"  # noqa: S105 - its name, not its value
@@ -21,14 +22,17 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--run-file", type=Path, required=True, help="what to run; written by the operator")
     arguments = parser.parse_args(argv)
+    keeper = keep_log()
     _log_to_stderr()
     try:
         run_file = read_run_file(arguments.run_file)
         token = _read_token(run_file)
     except RunFileInvalid as problem:
         logging.getLogger("headrace").error("%s: %s", arguments.run_file, problem)  # noqa: TRY400
+        if keeper is not None:
+            keeper.finish()
         return Reason.INTERNAL_ERROR.exit_code
-    return Driver(run_file, token).run()
+    return Driver(run_file, token, keeper).run()
 
 
 def _read_token(run_file: RunFile) -> str:

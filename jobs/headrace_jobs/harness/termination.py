@@ -35,6 +35,10 @@ class Reason(Enum):
         self.label = label
         self.exit_code = exit_code
 
+    @property
+    def is_failure(self) -> bool:
+        return self.exit_code != 0
+
 
 @dataclass(frozen=True)
 class Termination:
@@ -44,6 +48,7 @@ class Termination:
     failure: Failure | None = None
     clean: bool = True
     queries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    log_file: str | None = None
 
     def to_json(self) -> str:
         """At most as long as Kubernetes keeps: the longest texts are shortened until it fits."""
@@ -64,14 +69,14 @@ class Termination:
             "userFrame": vars(frame) | {} if frame else None,
             "clean": self.clean,
             "queries": dict(self.queries),
-            "logFile": None,
+            "logFile": self.log_file,
         }
 
 
 def _shorten(content: dict[str, Any]) -> bool:
     """Halves the longest text; False when nothing is left to shorten."""
     holders = [content, *([content["userFrame"]] if content["userFrame"] else [])]
-    fixed = ("uid", "reason")
+    fixed = ("uid", "reason", "logFile")
     texts = [(len(v), h, k) for h in holders for k, v in h.items() if isinstance(v, str) and k not in fixed]
     length, holder, key = max(texts, key=lambda entry: entry[0])
     if length <= _SHORTEST_TEXT:

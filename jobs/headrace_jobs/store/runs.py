@@ -4,6 +4,8 @@ run-<n>/_attempts/<k>          who may write: the claim of attempt k
 run-<n>/_seed.json             written last when the run was seeded from another one
 run-<n>/_code/                 the pinned application
 run-<n>/queries/<name>/        Spark's checkpoint of one query
+run-<n>/_logs/attempt-<k>.log  the end of the log of an attempt that failed
+run-<n>/_events/               Spark's event logs, where the job asks for them
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -9,6 +10,8 @@ from urllib.parse import urlsplit
 _DEFAULT_REGION = "us-east-1"
 _DEFAULT_CHAIN = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 _KEYS_FROM_FILE = "dev.headrace.FileCredentialsProvider"
+_S3A = "spark.hadoop.fs.s3a."
+_CREDENTIALS_FILE = "spark.hadoop.headrace.s3.credentials.file"
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,19 @@ class S3Options:
     def signing_region(self) -> str | None:
         # Other servers do not look at the region, but the signature needs one.
         return self.region or (_DEFAULT_REGION if self.endpoint else None)
+
+
+def options_in(conf: Mapping[str, str]) -> S3Options:
+    """The way back: how Spark's settings reach S3, for those who have nothing else to go by."""
+    s3a = {key.removeprefix(_S3A): value for key, value in conf.items() if key.startswith(_S3A)}
+    credentials = conf.get(_CREDENTIALS_FILE)
+    return S3Options(
+        endpoint=s3a.get("endpoint"),
+        region=s3a.get("endpoint.region"),
+        path_style=s3a.get("path.style.access") == "true",
+        credentials_file=Path(credentials) if credentials is not None else None,
+        kms_key=s3a.get("encryption.key"),
+    )
 
 
 def spark_conf(options: S3Options) -> dict[str, str]:
@@ -55,9 +71,9 @@ def spark_conf(options: S3Options) -> dict[str, str]:
         s3a["endpoint.region"] = options.signing_region
     if options.kms_key:
         s3a |= {"encryption.algorithm": "SSE-KMS", "encryption.key": options.kms_key}
-    conf = {f"spark.hadoop.fs.s3a.{key}": value for key, value in s3a.items()}
+    conf = {f"{_S3A}{key}": value for key, value in s3a.items()}
     if options.credentials_file:
-        conf["spark.hadoop.headrace.s3.credentials.file"] = str(options.credentials_file)
+        conf[_CREDENTIALS_FILE] = str(options.credentials_file)
     # Users write s3:// as everywhere else; Hadoop knows the scheme only when told.
     conf["spark.hadoop.fs.s3.impl"] = "org.apache.hadoop.fs.s3a.S3AFileSystem"
     return conf

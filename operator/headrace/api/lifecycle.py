@@ -270,3 +270,14 @@ class Watchdog(ApiModel):
         "`Restart` writes all stacks to the log and begins a new attempt. `Report` only says so.",
         default="Restart",
     )
+
+
+class Logs(ApiModel):
+    """What is kept in the store beside the checkpoints. The end of a failed driver's log always is."""
+
+    spark_events: bool = restart_field(
+        """Keep Spark's event log of the last attempts of a run in its `_events` directory, in rolling files
+        of 32 MiB, for Spark's history server. To send it elsewhere, set `spark.eventLog.*` in `sparkConf`
+        instead.""",
+        default=False,
+    )

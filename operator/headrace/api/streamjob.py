@@ -8,7 +8,7 @@ from headrace.api.application import Application
 from headrace.api.edits import Remove, SetValue
 from headrace.api.forms import Form, as_text, free_text
 from headrace.api.kafka import Kafka
-from headrace.api.lifecycle import Restart, Savepoints, StartFrom, Trigger, Upgrade, Watchdog
+from headrace.api.lifecycle import Logs, Restart, Savepoints, StartFrom, Trigger, Upgrade, Watchdog
 from headrace.api.metadata import ObjectMeta
 from headrace.api.model import (
     ApiModel,
@@ -90,6 +90,7 @@ class StreamJobSpec(ApiModel):
     )
     restart: Restart = section("What happens when a driver fails.", default=Restart())
     watchdog: Watchdog = section("What happens when a micro-batch does not end.", default=Watchdog())
+    logs: Logs = section("What is kept beside the checkpoints for those who look back.", default=Logs())
     drain_timeout: Duration = live_field(
         "How long a drain waits for the running micro-batch. Then the driver is stopped in the middle of it.",
         default=Duration("2m"),
@@ -151,6 +152,22 @@ class StreamJobSpec(ApiModel):
             at=("state", "memory"),
             fix="make it smaller, or remove it: half of memoryOverhead is the default",
             edits=(Remove(("state", "memory")),),
+        )
+
+    @rule(
+        cel="!self.logs.sparkEvents || !has(self.sparkConf) || "
+        "self.sparkConf.all(k, !k.startsWith('spark.eventLog.'))",
+        message="logs.sparkEvents sets spark.eventLog.*; use one of the two",
+    )
+    def one_event_log(self) -> Broken | None:
+        keys = [key for key in self.spark_conf if key.startswith("spark.eventLog.")]
+        if not self.logs.spark_events or not keys:
+            return None
+        return Broken(
+            message=f"{keys[0]} is set by logs.sparkEvents, too",
+            at=("sparkConf", keys[0]),
+            fix="remove it, or logs.sparkEvents to send the event log elsewhere",
+            edits=tuple(Remove(("sparkConf", key)) for key in keys),
         )
 
 

@@ -10,6 +10,7 @@ import psutil
 
 from headrace.api import StreamJobSpec
 from headrace.core.actions import StartAttempt
+from headrace.core.manifests.event_log import event_log_conf
 from headrace.core.model import Job
 from headrace.local.conf import dev_spark_conf
 from headrace.local.layout import AttemptFiles
@@ -33,6 +34,7 @@ def run_file(
     jars = [str((Path(pinned["root"]) / jar).resolve()) for jar in spec.application.jars]
     if jars:
         conf["spark.jars"] = ",".join(filter(None, [conf.get("spark.jars"), *jars]))
+    conf |= event_log_conf(spec, store=store.as_uri(), run=action.run)
     interval = spec.trigger.interval
     return {
         "job": {"namespace": job.namespace, "name": job.name, "uid": job.uid},

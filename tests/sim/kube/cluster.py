@@ -181,8 +181,10 @@ class FakeCluster:
         self.started.append((run, attempt, epoch))
         self.agents.by_uid[_agent_uid(pod)] = Agent(place)
 
-    def end_driver(self, place: Place, reason: str, code: int, message: str = "", words: bool = True) -> None:
-        said = json.dumps({"reason": reason, "message": message}) if words else message
+    def end_driver(
+        self, place: Place, reason: str, code: int, message: str = "", words: bool = True, **more: Any
+    ) -> None:
+        said = json.dumps({"reason": reason, "message": message, **more}) if words else message
         terminated = {"exitCode": code, "message": said, "reason": reason if not words else "Error"}
         phase = "Succeeded" if code == 0 else "Failed"
         state = {"name": "driver", "state": {"terminated": terminated}}

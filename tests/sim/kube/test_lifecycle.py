@@ -52,6 +52,25 @@ def test_a_killed_driver_is_followed_by_the_next_attempt_with_the_same_image(run
     assert driver["image"] == "spark@sha256:abc"
 
 
+def test_the_status_says_where_it_failed_and_where_its_log_is(running: FakeCluster):
+    frame = {"file": "/app/job.py", "line": 14, "code": "return 1 // 0"}
+    log_file = "s3://streams/checkpoints/shop/clicks/u/run-1/_logs/attempt-1.log"
+    place = running.driver_place()
+    running.end_driver(place, "QueryFailed", 66, "boom", userFrame=frame, logFile=log_file)
+    running.settle()
+    last = running.status.last_termination
+    assert (last.log_file, last.user_frame.to_manifest()) == (log_file, frame)
+
+
+def test_last_words_that_make_no_sense_are_no_obstacle(running: FakeCluster):
+    nonsense = {"userFrame": {"file": 3}, "logFile": ["x"], "errorClass": 7}
+    running.end_driver(running.driver_place(), "QueryFailed", 66, "boom", **nonsense)
+    running.settle()
+    last = running.status.last_termination
+    assert (last.reason, last.log_file, last.user_frame) == ("QueryFailed", None, None)
+    assert runs(running) == [(1, 1), (1, 2)]
+
+
 def test_the_executors_of_a_driver_that_ended_are_removed(running: FakeCluster):
     place = running.driver_place()
     pod = running.api.objects[place]

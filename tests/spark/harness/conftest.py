@@ -36,7 +36,7 @@ def wait_for(what: Callable[[], Any], message: str, seconds: float = PATIENCE_SE
 class DriverProcess:
     """One attempt."""
 
-    def __init__(self, directory: Path, run_file: dict[str, Any]) -> None:
+    def __init__(self, directory: Path, run_file: dict[str, Any], *, piped: bool = False) -> None:
         self.directory = directory
         self.uid = run_file["uid"]
         self.store = Path(run_file["store"].removeprefix("file://"))
@@ -45,15 +45,21 @@ class DriverProcess:
         (directory / "run.json").write_text(json.dumps(run_file))
         command = [sys.executable, "-m", "headrace_jobs.harness", "--run-file", str(directory / "run.json")]
         with self.log_file.open("wb") as log:
+            # As in a container: what is written goes through a pipe to whoever keeps the pod's log.
+            reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=log) if piped else None
+            output = reader.stdin if reader is not None else log
             self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
+                stdout=output,
+                stderr=output,
                 cwd=directory,
                 env={**os.environ, "HEADRACE_AGENT_TOKEN": TOKEN},
                 start_new_session=True,
             )
+        if reader is not None and reader.stdin is not None:
+            reader.stdin.close()
+        self._reader = reader
 
     def process_file(self) -> dict[str, Any] | None:
         path = self.directory / "process.json"
@@ -99,6 +105,8 @@ class DriverProcess:
     def end(self) -> dict[str, Any]:
         """Waits for the end; the termination message, with the process's own exit code in it."""
         code = self.process.wait(PATIENCE_SECONDS)
+        if self._reader is not None:
+            self._reader.wait(PATIENCE_SECONDS)
         message = json.loads((self.directory / "termination.json").read_text())
         assert message["exitCode"] == code, self.log()
         assert message["uid"] == self.uid
@@ -126,6 +134,8 @@ class DriverProcess:
         jvm = (self.process_file() or {}).get("jvmPid")
         if jvm and psutil.pid_exists(jvm):
             psutil.wait_procs([psutil.Process(jvm)], timeout=30)
+        if self._reader is not None:
+            self._reader.wait(30)
 
 
 @pytest.fixture
@@ -133,7 +143,9 @@ def drive(tmp_path):
     """`drive(script, …)` starts an attempt. Same `store`: the same run."""
     started: list[DriverProcess] = []
 
-    def start(script: str | None = None, *, attempt: int = 1, **changes: Any) -> DriverProcess:
+    def start(
+        script: str | None = None, *, attempt: int = 1, piped: bool = False, **changes: Any
+    ) -> DriverProcess:
         directory = tmp_path / f"attempt-{len(started) + 1}"
         directory.mkdir()
         file = tmp_path / "job.py"
@@ -163,7 +175,7 @@ def drive(tmp_path):
             "watchdog": {"batchTimeoutSeconds": 1800, "action": "Restart"},
             "mode": "active",
         }
-        process = DriverProcess(directory, run_file | changes)
+        process = DriverProcess(directory, run_file | changes, piped=piped)
         started.append(process)
         return process
 

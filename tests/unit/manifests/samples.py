@@ -78,4 +78,5 @@ FULL: dict[str, Any] = {
     },
     "trigger": {"interval": "10s"},
     "drainTimeout": "5m",
+    "logs": {"sparkEvents": True},
 }

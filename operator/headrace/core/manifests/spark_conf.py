@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace.api.storage import S3
 from headrace.core.manifests.attempt import DriverAttempt, Platform
+from headrace.core.manifests.event_log import event_log_conf
 from headrace.core.manifests.places import (
     BLOCK_MANAGER_PORT,
     DRIVER_PORT,
@@ -29,6 +30,7 @@ def spark_conf(attempt: DriverAttempt, platform: Platform) -> dict[str, str]:
         **_state(attempt),
         **_store(attempt.spec.checkpoint.s3 or S3(), attempt.store),
         **_jars(attempt),
+        **event_log_conf(attempt.spec, store=attempt.store, run=attempt.run),
     }
 
 

@@ -1,0 +1,45 @@
+"""Spark's event log in the store: Spark wants its directory to be there, and nobody else removes old ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from headrace_jobs.harness.conf import spark_url
+from headrace_jobs.harness.control import StoreUnavailable
+from headrace_jobs.harness.runfile import RunFile
+from headrace_jobs.store import Store, StoreError, open_store, run_directory
+from headrace_jobs.store.s3_options import options_in
+
+EVENT_LOGS_KEPT = 3
+_DIRECTORY = "_events"
+_LOG_PREFIX = "eventlog_v2_"
+
+
+def has_event_log(run_file: RunFile) -> bool:
+    """Whether Headrace keeps it. One that the job sends elsewhere is the job's own affair."""
+    wanted = f"{spark_url(run_file.run_path)}/{_DIRECTORY}"
+    return run_file.spark_conf.get("spark.eventLog.dir") == wanted
+
+
+def prepare_event_log(run_file: RunFile) -> None:
+    """Before the JVM starts. Raises StoreUnavailable."""
+    try:
+        store = open_store(run_file.store, options_in(run_file.spark_conf))
+        place = f"{run_directory(run_file.run)}/{_DIRECTORY}"
+        # S3 has no empty directories. Spark's history server passes over names with a dot.
+        store.put(f"{place}/.keep", b"")
+        remove_old_event_logs(store, place)
+    except StoreError as error:
+        raise StoreUnavailable(str(error)) from error
+
+
+def remove_old_event_logs(store: Store, place: str) -> None:
+    """Room for one more: each attempt begins a log of its own."""
+    logs: dict[str, list[str]] = defaultdict(list)
+    newest: dict[str, float] = defaultdict(float)
+    for entry in store.list(f"{place}/{_LOG_PREFIX}"):
+        name = entry.key.removeprefix(f"{place}/").partition("/")[0]
+        logs[name].append(entry.key)
+        newest[name] = max(newest[name], entry.modified)
+    by_age = sorted(logs, key=lambda name: newest[name])
+    store.delete_many(key for name in by_age[: -(EVENT_LOGS_KEPT - 1)] for key in logs[name])
