@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -67,6 +68,14 @@ def test_the_picture_answers_is_it_fine():
         assert word in text
     for word in ("2 files", "10:42:17", "17", "0.41 s", "Ctrl-C drains"):
         assert word in text
+
+
+def test_a_completed_job_shows_when_it_starts_again():
+    due = datetime(2026, 1, 2, 1, 30, tzinfo=UTC)
+    snapshot = a_snapshot("Completed")
+    waiting = replace(snapshot, status=snapshot.status.model_copy(update={"next_start_at": due}))
+    assert "next start 2026-01-02 01:30 UTC" in drawn(waiting)
+    assert "next start" not in drawn(snapshot)
 
 
 def test_unknown_lag_is_never_zero():

@@ -79,6 +79,8 @@ def _headline(snapshot: Snapshot) -> Text:
             if run.attempt.started_at is not None and status.state == "Running":
                 lived = (datetime.now(UTC) - run.attempt.started_at).total_seconds()
                 line.append(f" · up {words.seconds(lived)}", "dim")
+    if status.next_start_at is not None:
+        line.append(f" · next start {status.next_start_at:%Y-%m-%d %H:%M} UTC", "dim")
     return line
 
 
