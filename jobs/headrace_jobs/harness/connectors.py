@@ -28,7 +28,8 @@ def s3_jars(store: str, spark_jars: Path, carried: Path = CARRIED) -> list[Path]
             sorted(each.name.removeprefix("s3a-hadoop-") for each in carried.glob("s3a-hadoop-*"))
         )
         raise NoConnector(
-            f"the checkpoints are in S3, and the image's Spark has no hadoop-aws; Headrace brings it for Hadoop "
-            f"{known}, but this Spark has Hadoop {hadoop}. Add hadoop-aws {hadoop} and its AWS SDK to the image"
+            f"the checkpoints are in S3, and the image's Spark has no hadoop-aws; Headrace brings it for "
+            f"Hadoop {known}, but this Spark has Hadoop {hadoop}. Add hadoop-aws {hadoop} and its AWS SDK to "
+            "the image"
         )
     return jars
