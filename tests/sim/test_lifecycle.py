@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.core.model import AttemptPhase, Code, CodeProblem, EarlierLineage, Ending
-from tests.sim.world import a_world
+from tests.sim.world import OperatorKilled, a_world
 
 
 def condition(world, kind):
@@ -113,6 +113,23 @@ def test_broken_code_saved_during_an_upgrade_does_not_replace_what_was_pinned():
     world.code = CodeProblem("job.py:1: oops")
     world.settle()
     assert started(world)[-1] == (2, 1, 2)
+
+
+def test_broken_code_saved_before_an_upgrade_kept_anything_ends_the_upgrade():
+    world = a_running_world()
+    driver = world.driver
+    world.code = Code("code-2")
+    world.steps_left = 1  # the status names the upgrade; nothing else was done
+    with pytest.raises(OperatorKilled):
+        world.pass_once()
+    world.steps_left = None
+    world.code = CodeProblem("job.py:1: oops")
+    world.settle()
+    assert world.driver is driver and driver.live
+    assert condition(world, "Stalled").reason == "CodeProblem"
+    world.code = Code("code-3")
+    world.settle()
+    assert world.status.run.number == 2
 
 
 def test_a_crash_restarts_the_same_run_with_growing_waits():

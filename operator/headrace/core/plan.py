@@ -47,7 +47,7 @@ Question = Callable[[Context], Decision | None]
 
 
 def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -> Plan:
-    context = Context(job=job, status=status, observed=observed, now=now)
+    context = upgrade.without_lost_code(Context(job=job, status=status, observed=observed, now=now))
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
     after = decision.status.model_copy(
         update={

@@ -40,6 +40,20 @@ def begin(context: Context, why: str) -> Decision:
     return decision.saying(Sentence("Upgrade", f"run {operation.to_run}: {why}"))
 
 
+def without_lost_code(context: Context) -> Context:
+    """The code that an upgrade wants may be gone before it was kept: saved over with something that cannot run.
+
+    Keeping it is the first step, so where nothing is kept nothing was touched, and the upgrade is forgotten.
+    Where something older is kept, the upgrade goes on with that: the old run may have ended already.
+    """
+    operation = context.status.operation
+    if operation is None or isinstance(context.observed.code, Code):
+        return context
+    pinned = context.observed.pinned.get(operation.to_run)
+    kept = operation.model_copy(update={"revision": pinned.revision}) if pinned is not None else None
+    return context.with_status(context.status.model_copy(update={"operation": kept}))
+
+
 def under_way(context: Context) -> Decision | None:
     operation = context.status.operation
     if operation is None:
