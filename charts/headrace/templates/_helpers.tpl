@@ -26,9 +26,10 @@ app.kubernetes.io/component: operator
 
 {{- /* What the operator does in a namespace of jobs: each verb because some line of code needs it. */ -}}
 {{- define "headrace.operatorRules" -}}
+# patch: only of the finalizer by which a deleted job waits until its checkpoints are removed.
 - apiGroups: [headrace.dev]
   resources: [streamjobs]
-  verbs: [get, list, watch]
+  verbs: [get, list, watch, patch]
 - apiGroups: [headrace.dev]
   resources: [streamjobs/status]
   verbs: [patch]

@@ -1,4 +1,4 @@
-"""`python -m headrace_jobs.keeper check|seed …`"""
+"""`python -m headrace_jobs.keeper check|seed|delete …`"""
 
 import sys
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace_jobs.keeper.check import earlier_lineage
-from headrace_jobs.store import StoreError, open_store, seed_run
+from headrace_jobs.store import StoreError, open_store, remove_runs, seed_run
 from headrace_jobs.store.s3_options import S3Options
 
 log = logging.getLogger("headrace")
@@ -54,6 +54,11 @@ def seed(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, A
     return 0, {"reason": "Completed", "message": "", "seed": asdict(done)}
 
 
+def delete(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, Any]]:
+    removed = remove_runs(open_store(arguments.store, s3), arguments.lineage)
+    return 0, {"reason": "Completed", "message": "", "removed": len(removed)}
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m headrace_jobs.keeper", description=__doc__)
     common = argparse.ArgumentParser(add_help=False)
@@ -72,6 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     seeding.add_argument("--from", dest="source", required=True, help="<uid>/run-<n>")
     seeding.add_argument("--to", dest="target", required=True, help="<uid>/run-<n>")
     seeding.set_defaults(task=seed)
+    deleting = tasks.add_parser("delete", parents=[common], help="remove the runs of a job")
+    deleting.add_argument("--lineage", required=True, help="uid of the job")
+    deleting.set_defaults(task=delete)
     return parser
 
 

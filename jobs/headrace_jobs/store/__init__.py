@@ -3,6 +3,7 @@
 from headrace_jobs.store.errors import StoreError
 from headrace_jobs.store.interface import Copy, Entry, Store
 from headrace_jobs.store.opening import open_store
+from headrace_jobs.store.remove import remove_runs
 from headrace_jobs.store.runs import (
     LastBatches,
     claim_attempt,
@@ -29,6 +30,7 @@ __all__ = [
     "open_store",
     "query_names",
     "read_claim",
+    "remove_runs",
     "run_directory",
     "seed_run",
 ]

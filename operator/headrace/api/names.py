@@ -12,6 +12,7 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
 PAUSE_ANNOTATION = f"{GROUP}/paused"
+FINALIZER = f"{GROUP}/checkpoints"
 
 # The executors' StatefulSet is named by Spark: spark-s-<application id>-<resource profile>. Kubernetes
 # appends an 11-character revision hash to a StatefulSet's name and puts the result in a label of at most 63

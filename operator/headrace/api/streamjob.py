@@ -96,8 +96,10 @@ class StreamJobSpec(ApiModel):
         default=Duration("2m"),
     )
     deletion_policy: Literal["Retain", "Delete"] = live_field(
-        """What happens to the checkpoints when the StreamJob is deleted. Savepoints have a policy of their
-        own.""",
+        """What happens to the checkpoints when the StreamJob is deleted. With `Delete` the driver drains, a
+        pod of the job removes all its runs from the store, and only then is the StreamJob gone; a finalizer
+        sees to that, so it takes a running operator. If the store refuses, a condition says why; `Retain`,
+        set at any time, lets the job go. Savepoints have a policy of their own.""",
         default="Retain",
     )
     lost_node: Literal["Wait", "Force"] = live_field(

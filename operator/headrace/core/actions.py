@@ -63,4 +63,38 @@ class ScaleExecutors:
     replicas: int
 
 
-Action = PinRun | SeedRun | StartAttempt | DrainAttempt | AbandonAttempt | ScaleExecutors
+@dataclass(frozen=True, kw_only=True)
+class HoldDeletion:
+    """Let the job not be gone, once it is deleted, before its checkpoints are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseDeletion:
+    """Nothing is left to do for the job: it may go when it is deleted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteCheckpoints:
+    """Remove every run of this job from the store. Its savepoints stay."""
+
+    path: str | None
+    """Of the newest run; None where the status has lost it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopDeleting:
+    """End a removal that is under way: the checkpoints are retained after all."""
+
+
+Action = (
+    PinRun
+    | SeedRun
+    | StartAttempt
+    | DrainAttempt
+    | AbandonAttempt
+    | ScaleExecutors
+    | HoldDeletion
+    | ReleaseDeletion
+    | DeleteCheckpoints
+    | StopDeleting
+)

@@ -31,6 +31,11 @@ class Job:
     rejected: Problem | None = None
     # The substrate is going away but the job is not (Ctrl-C in `headrace dev`): drain, keep everything.
     detaching: bool = False
+    # spec.deletionPolicy is Delete; read from the manifest as it stands, also where the rest cannot be taken.
+    deletes_checkpoints: bool = False
+    # The finalizer that it takes is there.
+    held: bool = False
+    deleting: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,6 +132,8 @@ class PinnedRun:
     revision: str
     code: str  # digest
     spec: StreamJobSpec
+    # Its place in the store; None where the substrate keeps that to itself.
+    path: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +154,13 @@ class EarlierLineage:
     last_run: int
 
 
+class Removal(StrEnum):
+    """The removal of a deleted job's checkpoints."""
+
+    UNDER_WAY = "UnderWay"
+    DONE = "Done"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Observed:
     code: Code | CodeProblem
@@ -159,3 +173,8 @@ class Observed:
     # None where there are none to be seen: `headrace dev` runs them inside the driver.
     executors: ObservedExecutors | None = None
     earlier: EarlierLineage | None = None
+    # Of a deleted job: whoever beside its drivers may still write into the store, by name.
+    lingering: tuple[str, ...] = ()
+    removal: Removal | None = None
+    # Why the last try to remove the checkpoints failed, or could not begin.
+    removal_problem: Problem | None = None

@@ -2,9 +2,11 @@
 
 The questions are asked in order; the first that applies decides:
 
+    let go?            deleted, and its checkpoints stay: nothing holds it    (core/deletion.py)
     paused?            touch nothing
     lost writer?       its node is gone silent: wait for proof, or give it up if the spec says so
     stray writer?      a driver that the status does not name may still write: drain it, start nothing
+    deleted?           drain, remove the checkpoints, let it go               (core/deletion.py)
     asked to stop?     suspend or detach: drain, keep the checkpoint
     no run yet?        pin and start run 1
     earlier lineage?   found in the store by the first attempt: wait until spec.startFrom says what to do
@@ -22,8 +24,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from headrace.api import Change, StartFrom, StreamJobStatus
-from headrace.core import upgrade
+from headrace.api import PAUSE_ANNOTATION, Change, StartFrom, StreamJobStatus
+from headrace.core import deletion, upgrade
 from headrace.core.actions import AbandonAttempt, DrainAttempt, PinRun, ScaleExecutors, SeedRun
 from headrace.core.changes import classify
 from headrace.core.conditions import Fact, with_facts
@@ -57,12 +59,22 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
             "executors": executors_status(context),
         }
     )
-    return Plan(status=after, actions=decision.actions, says=decision.says, recheck_at=decision.recheck_at)
+    return Plan(
+        status=after,
+        actions=(*deletion.hold(job), *decision.actions),
+        says=decision.says,
+        recheck_at=decision.recheck_at,
+    )
 
 
 def paused(context: Context) -> Decision | None:
     if not context.job.paused:
         return None
+    if context.job.deleting:
+        message = f"the checkpoints are removed when the annotation {PAUSE_ANNOTATION} is"
+        return Decision(
+            status=context.status, state="Paused", facts=progress_facts("Paused", deletion.way_out(message))
+        )
     return Decision(status=context.status, state="Paused", facts=())
 
 
@@ -81,12 +93,11 @@ def lost_writer(context: Context) -> Decision | None:
                 AbandonAttempt(run=attempt.run, attempt=attempt.number, uid=attempt.uid) for attempt in lost
             ),
         )
-    return _stalled(
-        context,
-        "NodeLost",
+    message = (
         f"{names}: its node does not answer, so nobody can tell whether it still writes. The job goes on "
-        "when the node is back or removed; say spec.lostNode: Force only if every sink fences by epoch",
+        "when the node is back or removed; say spec.lostNode: Force only if every sink fences by epoch"
     )
+    return _stalled(context, "NodeLost", deletion.way_out(message) if context.job.deleting else message)
 
 
 def stray_writer(context: Context) -> Decision | None:
@@ -238,9 +249,11 @@ def attempt(context: Context) -> Decision | None:
 
 
 QUESTIONS: tuple[Question, ...] = (
+    deletion.let_go,
     paused,
     lost_writer,
     stray_writer,
+    deletion.deletion,
     asked_to_stop,
     first_run,
     earlier_lineage,

@@ -106,6 +106,7 @@ def begin_run(context: Context, *, number: int, revision: str, seeded_from: int 
         revision=revision,
         generation=context.job.generation,
         started_at=context.now,
+        path=context.observed.pinned[number].path,
         seeded_from=f"run-{seeded_from}" if seeded_from is not None else None,
     )
     begun = context.status.model_copy(

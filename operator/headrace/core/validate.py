@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from headrace.api import PAUSE_ANNOTATION, StreamJob, StreamJobSpec
+from headrace.api import FINALIZER, PAUSE_ANNOTATION, StreamJob, StreamJobSpec
 from headrace.core.model import Job, Problem
 from headrace.core.schedule import zone_problem
 
@@ -41,4 +41,16 @@ def job_of(manifest: dict[str, Any], spec: StreamJobSpec, *, rejected: Problem |
         spec=spec,
         paused=annotations.get(PAUSE_ANNOTATION, "false") != "false",
         rejected=rejected,
+        deletes_checkpoints=deletes_checkpoints(manifest),
+        held=is_held(manifest),
+        deleting="deletionTimestamp" in metadata,
     )
+
+
+def deletes_checkpoints(manifest: dict[str, Any]) -> bool:
+    return manifest["spec"].get("deletionPolicy") == "Delete"
+
+
+def is_held(manifest: dict[str, Any]) -> bool:
+    """Whether the finalizer is there that keeps a deleted job until its checkpoints are gone."""
+    return FINALIZER in (manifest["metadata"].get("finalizers") or ())

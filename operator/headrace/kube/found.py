@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.manifests import RunPin, read_run_pin
-from headrace.core.manifests.keeper_pod import KEEPER_ROLE, TRY_LABEL
-from headrace.core.manifests.ownership import ATTEMPT_LABEL, EPOCH_LABEL, ROLE_LABEL, RUN_LABEL
+from headrace.core.manifests.keeper_pod import DELETION_ROLE, KEEPER_ROLE, TRY_LABEL
+from headrace.core.manifests.ownership import (
+    ATTEMPT_LABEL,
+    EPOCH_LABEL,
+    LINEAGE_LABEL,
+    ROLE_LABEL,
+    RUN_LABEL,
+)
 from headrace.core.manifests.run_pin import PIN_ROLE
 from headrace.core.model import Job
 
@@ -21,11 +27,13 @@ class Found:
     drivers: Mapping[AttemptNumber, Object]
     executors: tuple[Object, ...]
     keepers: tuple[Object, ...]
+    # The tries to remove the checkpoints of the job, oldest first.
+    deletions: tuple[Object, ...]
     pins: Mapping[int, RunPin]
     config_maps: Mapping[str, Object]
     services: Mapping[str, Object]
     # Pods under the job's label that belong to somebody else, mostly to an earlier job of the same name.
-    foreign: tuple[str, ...]
+    foreign: tuple[Object, ...]
 
     def seedings(self, run: int) -> list[Object]:
         """The tries to copy state into a run, oldest first."""
@@ -43,21 +51,28 @@ def sort_out(
     ours = [pod for pod in pods if is_owned(pod, job.uid)]
     # Spark makes the executors, so they are not ours by ownership.
     executors = [pod for pod in pods if label(pod, ROLE_LABEL) == "executor"]
+    deletions = [pod for pod in pods if _is_deletion(pod, job)]
     pins = [thing for thing in _ours(config_maps, job) if label(thing, ROLE_LABEL) == PIN_ROLE]
     return Found(
         drivers={attempt_of(pod): pod for pod in ours if label(pod, ROLE_LABEL) == "driver"},
         executors=tuple(executors),
         keepers=tuple(pod for pod in ours if label(pod, ROLE_LABEL) == KEEPER_ROLE),
+        deletions=tuple(sorted(deletions, key=lambda pod: int(label(pod, TRY_LABEL)))),
         pins={run: read_run_pin(thing, run=run) for thing in pins for run in [int(label(thing, RUN_LABEL))]},
         config_maps={name_of(thing): thing for thing in _ours(config_maps, job)},
         services={name_of(thing): thing for thing in _ours(services, job)},
-        foreign=tuple(name_of(pod) for pod in pods if pod not in ours and pod not in executors),
+        foreign=tuple(pod for pod in pods if not any(pod in known for known in (ours, executors, deletions))),
     )
 
 
 def is_owned(thing: Object, job_uid: str) -> bool:
     owners = thing["metadata"].get("ownerReferences") or ()
     return any(owner["uid"] == job_uid for owner in owners)
+
+
+def _is_deletion(pod: Object, job: Job) -> bool:
+    """Not ours by ownership: see its builder."""
+    return label(pod, ROLE_LABEL) == DELETION_ROLE and label(pod, LINEAGE_LABEL) == job.uid
 
 
 def attempt_of(thing: Object) -> AttemptNumber:

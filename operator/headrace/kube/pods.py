@@ -86,6 +86,11 @@ def finished_at(pod: Pod) -> datetime | None:
     return max((time for time in times if time is not None), default=None)
 
 
+def has_ended(pod: Pod) -> bool:
+    """Whether no container of it can do anything any more."""
+    return pod.get("status", {}).get("phase") in _FINAL_PHASES
+
+
 def is_running(pod: Pod) -> bool:
     container = _container(pod.get("status", {}), "containerStatuses", DRIVER_CONTAINER)
     return container is not None and "running" in container.get("state", {})

@@ -21,15 +21,23 @@ from headrace.core.model import (
     ObservedExecutors,
     PinnedRun,
     Problem,
+    Removal,
 )
 from headrace.kube.agent import AgentAddress, Agents
 from headrace.kube.client import Api, Object
 from headrace.kube.code import Sources, look_at_code
 from headrace.kube.errors import NotFound
-from headrace.kube.found import AttemptNumber, Found, attempt_of, is_leaving, label, sort_out, uid_of
+from headrace.kube.found import AttemptNumber, Found, attempt_of, is_leaving, label, name_of, sort_out, uid_of
 from headrace.kube.memory import Memory
-from headrace.kube.pods import earlier_lineage_of, is_running, keeper_result, observed_attempt
+from headrace.kube.pods import (
+    earlier_lineage_of,
+    has_ended,
+    is_running,
+    keeper_result,
+    observed_attempt,
+)
 from headrace.kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS
+from headrace.kube.store import lineages_of
 
 # A driver that was fine and does not answer is believed to be fine for so long.
 _SILENCE = timedelta(seconds=60)
@@ -70,7 +78,12 @@ async def look(
         code=sources.code,
         attempts=_attempts(job, status, found, report, memory=memory, now=now),
         pinned={
-            run: PinnedRun(revision=pin.revision, code=pin.code_digest, spec=pin.spec)
+            run: PinnedRun(
+                revision=pin.revision,
+                code=pin.code_digest,
+                spec=pin.spec,
+                path=f"{lineages_of(job, pin.location)}/{job.uid}/run-{run}",
+            )
             for run, pin in found.pins.items()
         },
         seeded_runs=_seeded_runs(found),
@@ -78,6 +91,9 @@ async def look(
         start_problem=memory.start_problems.get((job.uid, *current)) if current is not None else None,
         executors=_executors(found, status, executor_set),
         earlier=_earlier(found),
+        lingering=lingering(found) if job.deleting else (),
+        removal=_removal(found),
+        removal_problem=_removal_problem(job, found, memory),
     )
     return Sight(found=found, observed=observed, sources=sources, report=report, address=address)
 
@@ -182,6 +198,32 @@ def _seed_problem(found: Found, status: StreamJobStatus) -> str | None:
     if not failed:
         return None
     return keeper_result(failed[-1], KEEPER_CONTAINER)["message"] or "the keeper pod failed"
+
+
+def lingering(found: Found) -> tuple[str, ...]:
+    """Who may write into the store beside the job's drivers: a task that runs on, a copy of state under way,
+    a driver that was taken from the job (`kubectl delete --cascade=orphan`)."""
+    suspects = (*found.executors, *found.keepers, *found.foreign)
+    return tuple(name_of(pod) for pod in suspects if not has_ended(pod))
+
+
+def _removal(found: Found) -> Removal | None:
+    phases = {pod.get("status", {}).get("phase") for pod in found.deletions}
+    if "Succeeded" in phases:
+        return Removal.DONE
+    under_way = any(not has_ended(pod) for pod in found.deletions)
+    return Removal.UNDER_WAY if under_way else None
+
+
+def _removal_problem(job: Job, found: Found, memory: Memory) -> Problem | None:
+    """Of the last try that failed, also while the next one is under way; or why none can be made."""
+    if (refused := memory.removal_problems.get(job.uid)) is not None:
+        return refused
+    failed = [pod for pod in found.deletions if pod.get("status", {}).get("phase") == "Failed"]
+    if not failed:
+        return None
+    said = keeper_result(failed[-1], KEEPER_CONTAINER)["message"]
+    return Problem("DeletionFailed", said or "the keeper pod failed")
 
 
 def _earlier(found: Found) -> EarlierLineage | None:

@@ -18,7 +18,7 @@ from headrace.core.model import Job, Problem
 from headrace.kube.agent import AgentTokens
 from headrace.kube.client import Api
 from headrace.kube.errors import AlreadyExists, Denied, Invalid
-from headrace.kube.found import AttemptNumber, Found, is_owned, uid_of
+from headrace.kube.found import AttemptNumber, Found, is_owned, name_of, uid_of
 from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from headrace.kube.sight import attempt_uid
 from headrace.kube.store import lineages_of
@@ -57,7 +57,7 @@ async def start(
     api: Api, tokens: AgentTokens, platform: Platform, attempt: DriverAttempt, *, found: Found
 ) -> None:
     if found.foreign:
-        names = ", ".join(found.foreign)
+        names = ", ".join(name_of(pod) for pod in found.foreign)
         message = f"{names}: left by an earlier {attempt.job}, and may still write. Delete it if it stays"
         raise StartRefused(Problem("WaitingForWriter", message))
     try:

@@ -16,11 +16,15 @@ from headrace.api.names import executor_set_name
 from headrace.core.actions import (
     AbandonAttempt,
     Action,
+    DeleteCheckpoints,
     DrainAttempt,
+    HoldDeletion,
     PinRun,
+    ReleaseDeletion,
     ScaleExecutors,
     SeedRun,
     StartAttempt,
+    StopDeleting,
 )
 from headrace.core.manifests import Platform, RunPin, run_pin
 from headrace.core.manifests.ownership import ROLE_LABEL
@@ -29,6 +33,7 @@ from headrace.core.revision import revision_of
 from headrace.kube.agent import Agents, AgentTokens
 from headrace.kube.budget import keep_budget
 from headrace.kube.client import Api, Object
+from headrace.kube.deleting import delete_checkpoints, set_finalizer, stop_deleting
 from headrace.kube.errors import AlreadyExists, NotFound
 from headrace.kube.found import attempt_of, is_leaving, label, name_of, uid_of
 from headrace.kube.memory import Memory
@@ -58,9 +63,19 @@ class KubeSubstrate:
         return await look(self.api, self.agents, self.memory, job, status, now=now)
 
     async def perform(
-        self, job: Job, status: StreamJobStatus, sight: Sight, action: Action, *, now: datetime
+        self,
+        manifest: Object,
+        job: Job,
+        status: StreamJobStatus,
+        sight: Sight,
+        action: Action,
+        *,
+        now: datetime,
     ) -> None:
-        """`status` is the one that names the action. Raises StartRefused where the platform refuses."""
+        """`manifest` is the StreamJob as it was looked at, `status` the one that names the action.
+
+        Raises StartRefused where the platform refuses.
+        """
         match action:
             case PinRun():
                 await self._pin(job, sight, action)
@@ -76,6 +91,17 @@ class KubeSubstrate:
                     await self._delete(job, pod, grace_seconds=0)
             case ScaleExecutors():
                 await self._scale(job, action)
+            case HoldDeletion():
+                await set_finalizer(self.api, manifest, wanted=True)
+            case ReleaseDeletion():
+                await stop_deleting(self.api, job, sight.found)
+                await set_finalizer(self.api, manifest, wanted=False)
+            case DeleteCheckpoints():
+                await delete_checkpoints(
+                    self.api, self.platform, job, sight.found, action, memory=self.memory, now=now
+                )
+            case StopDeleting():
+                await stop_deleting(self.api, job, sight.found)
 
     async def upkeep(self, job: Job, status: StreamJobStatus, sight: Sight) -> None:
         await repair(self.api, self.platform, job, status, sight.found)

@@ -28,6 +28,10 @@ class Leftover:
 
 def leftovers(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Leftover]:
     yield from _executor_sets(job, found)
+    if job.deleting:
+        # What it owns goes with it; but a copy of state under way would write behind the removal.
+        yield from (Leftover(PODS, name_of(pod), uid_of(pod)) for pod in found.keepers if not is_leaving(pod))
+        return
     if status.run is None or status.operation is not None:
         return  # while something is under way, everything may still be needed
     kept = _kept_attempts(status, found)

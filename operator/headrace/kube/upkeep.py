@@ -21,7 +21,7 @@ from headrace.kube.tidy import Leftover
 async def repair(api: Api, platform: Platform, job: Job, status: StreamJobStatus, found: Found) -> None:
     """A Service that was deleted or edited by hand cuts the executors off from the driver."""
     run, current = status.run, current_attempt(status)
-    if run is None or run.attempt is None or current is None or run.number not in found.pins:
+    if job.deleting or run is None or run.attempt is None or current is None or run.number not in found.pins:
         return
     pod = found.drivers.get(current)
     if pod is None or is_leaving(pod) or ended_of(pod) is not None:

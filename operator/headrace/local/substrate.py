@@ -16,11 +16,15 @@ from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core.actions import (
     AbandonAttempt,
     Action,
+    DeleteCheckpoints,
     DrainAttempt,
+    HoldDeletion,
     PinRun,
+    ReleaseDeletion,
     ScaleExecutors,
     SeedRun,
     StartAttempt,
+    StopDeleting,
 )
 from headrace.core.last_words import ended_by
 from headrace.core.model import (
@@ -189,6 +193,9 @@ class LocalSubstrate:
                 self._drain(job, action)
             case AbandonAttempt() | ScaleExecutors():
                 raise AssertionError(f"never planned here: {action}")  # nothing is lost, nothing is apart
+            case HoldDeletion() | ReleaseDeletion() | DeleteCheckpoints() | StopDeleting():
+                # A job here has no API server to be deleted from: its directory is the user's to remove.
+                raise AssertionError(f"never planned here: {action}")
 
     def _pin(self, job: Job, action: PinRun) -> None:
         sources = code.look(action.spec.application, self.options.manifest_dir, self.options.code_file)

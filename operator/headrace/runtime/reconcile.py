@@ -15,11 +15,13 @@ from typing import Any
 from headrace.api import StreamJobStatus
 from headrace.core.conditions import with_facts
 from headrace.core.decision import Plan, Sentence, stalled_facts
+from headrace.core.deletion import way_out
 from headrace.core.model import Job, Problem
 from headrace.core.plan import plan
-from headrace.core.validate import job_of, validate
+from headrace.core.validate import deletes_checkpoints, is_held, job_of, validate
 from headrace.kube.agent import AgentAddress
 from headrace.kube.client import Api, Object, status_patch
+from headrace.kube.deleting import set_finalizer
 from headrace.kube.errors import NotFound
 from headrace.kube.found import is_leaving
 from headrace.kube.memory import Recent
@@ -70,7 +72,7 @@ class Reconciler:
             manifest = await self.api.get(STREAM_JOBS, *key)
         except NotFound:
             return GONE
-        if is_leaving(manifest):
+        if is_leaving(manifest) and not is_held(manifest):
             return GONE  # owner references clean up, and nothing is to be started any more
         status = StreamJobStatus.parse(manifest.get("status") or {})
         match await self._validated(manifest, status):
@@ -81,7 +83,11 @@ class Reconciler:
 
     async def _validated(self, manifest: Object, status: StreamJobStatus) -> Job | Problem:
         """A spec that cannot be taken does not touch what runs: that goes on as it was pinned."""
-        checked = validate(manifest, default_location=self.substrate.platform.checkpoint_location)
+        default_location = self.substrate.platform.checkpoint_location
+        if is_leaving(manifest) and status.run is not None:
+            # It begins nothing any more, and where its checkpoints are is known.
+            default_location = default_location or status.run.path
+        checked = validate(manifest, default_location=default_location)
         if isinstance(checked, Job) or status.run is None:
             return checked
         metadata = manifest["metadata"]
@@ -100,8 +106,7 @@ class Reconciler:
         made = plan(job, status, sight.observed, now)
         await self._write_status(manifest, made.status)
         await self._say(manifest, made.says)
-        if not job.paused:
-            await self._act(job, made, sight, now)
+        await self._act(manifest, job, made, sight, now)
         return Outcome(
             job=job,
             status=made.status,
@@ -110,16 +115,26 @@ class Reconciler:
             recheck_after=_recheck_after(made, now),
         )
 
-    async def _act(self, job: Job, made: Plan, sight: Sight, now: datetime) -> None:
+    async def _act(self, manifest: Object, job: Job, made: Plan, sight: Sight, now: datetime) -> None:
         for action in made.actions:
             self._make_sure_to_lead()
             log.debug("%s/%s: %s", job.namespace, job.name, type(action).__name__)
-            await self.substrate.perform(job, made.status, sight, action, now=now)
+            await self.substrate.perform(manifest, job, made.status, sight, action, now=now)
+        if job.paused:
+            return
         self._make_sure_to_lead()
         await self.substrate.upkeep(job, made.status, sight)
 
     async def _reject(self, manifest: Object, status: StreamJobStatus, problem: Problem) -> Outcome:
         """There is nothing to go on with: no run, and no spec to make one of."""
+        leaving = is_leaving(manifest)
+        if is_held(manifest) and (not deletes_checkpoints(manifest) or (leaving and status.run is None)):
+            self._make_sure_to_lead()
+            await set_finalizer(self.api, manifest, wanted=False)
+            if leaving:
+                return GONE
+        if leaving:
+            problem = Problem(problem.reason, way_out(problem.message))
         generation = manifest["metadata"]["generation"]
         facts = stalled_facts(problem.reason, problem.message)
         conditions = with_facts(status.conditions, facts, now=self.now(), generation=generation)

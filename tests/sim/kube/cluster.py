@@ -18,6 +18,7 @@ from headrace.core.manifests import Platform
 from headrace.core.manifests.keeper_pod import STORE_CHECK
 from headrace.kube.agent import AgentAddress, AgentTokens
 from headrace.kube.errors import ApiError
+from headrace.kube.found import is_owned
 from headrace.kube.pods import ended_of
 from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, STREAM_JOBS
 from headrace.kube.starting import StartRefused
@@ -76,6 +77,9 @@ class FakeCluster:
         self.seeds: dict[int, str] = {}
         self.earlier: Object | None = None
         self.seed_fails: str | None = None
+        # What keepers of deleted jobs have removed, by the flags that they were given.
+        self.removed: list[str] = []
+        self.deletion_fails: str | None = None
         self.operator = self.new_operator()
         self.create_job(spec or {"application": {"file": "job.py"}})
 
@@ -110,6 +114,7 @@ class FakeCluster:
             before = (len(self.api.writes), self._picture())
             outcome = self.pass_once()
             self.kubelets_work()
+            self.collect_garbage()
             if (len(self.api.writes), self._picture()) != before:
                 quiet = 0
                 continue
@@ -136,6 +141,8 @@ class FakeCluster:
                     self._driver_works(place, pod)
                 case "keeper":
                     self._keeper_works(place, pod)
+                case "deletion":
+                    self._deletion_works(place, pod)
 
     def _driver_works(self, place: Place, pod: Object) -> None:
         number = _attempt(pod)
@@ -215,6 +222,53 @@ class FakeCluster:
         state = {"name": "keeper", "state": {"terminated": terminated}}
         self.api.set(place, {"status": {"phase": phase, "containerStatuses": [state]}})
 
+    def _deletion_works(self, place: Place, pod: Object) -> None:
+        """Begins, then ends: between the two somebody may change his mind."""
+        if pod.get("status") is None:
+            self.api.set(place, {"status": {"phase": "Running"}})
+            return
+        if pod["status"]["phase"] != "Running":
+            return
+        if pod["metadata"].get("deletionTimestamp"):
+            self.api.remove(place)
+            return
+        words = {"reason": "StoreUnavailable", "message": self.deletion_fails or ""}
+        if not self.deletion_fails:
+            command = pod["spec"]["containers"][0]["command"]
+            self.removed.append(" ".join(flag for flag in command if flag.startswith(("--store", "--lin"))))
+            others = [name for name in self.api.of(PODS) if name != place[2]]
+            assert not self.live_drivers(), "checkpoints removed under a live writer"
+            assert not [name for name in others if "executor" in name], "checkpoints removed under executors"
+            self.claims.clear()
+        terminated = {
+            "exitCode": 69 if self.deletion_fails else 0,
+            "message": json.dumps(words),
+            "finishedAt": self.moment.isoformat().replace("+00:00", "Z"),
+        }
+        phase = "Failed" if self.deletion_fails else "Succeeded"
+        state = {"name": "keeper", "state": {"terminated": terminated}}
+        self.api.set(place, {"status": {"phase": phase, "containerStatuses": [state]}})
+
+    def collect_garbage(self) -> None:
+        """Of a job that is deleted in the foreground, whatever it owns goes, each with its own grace."""
+        job = self.api.objects.get(self.job_place)
+        if job is None or "foregroundDeletion" not in (job["metadata"].get("finalizers") or ()):
+            return
+        uid = job["metadata"]["uid"]
+        owned = [place for place, one in self.api.objects.items() if is_owned(one, uid)]
+        for place in owned:
+            one = self.api.objects.get(place, {})
+            if one.get("status", {}).get("phase") == "Running":
+                self.api.set(place, {"metadata": {"deletionTimestamp": self._stamp()}})
+            elif one:
+                self.api.remove(place)
+        if not owned:
+            left = [each for each in job["metadata"]["finalizers"] if each != "foregroundDeletion"]
+            self.api.set(self.job_place, {"metadata": {"finalizers": left}})
+
+    def _stamp(self) -> str:
+        return self.moment.isoformat().replace("+00:00", "Z")
+
     # ---- what befalls them --------------------------------------------------------------------------
 
     def create_job(self, spec: Object) -> None:
@@ -231,6 +285,20 @@ class FakeCluster:
         self.api.set(
             self.job_place, {"spec": changes, "metadata": {"generation": job["metadata"]["generation"] + 1}}
         )
+
+    def delete_job(self, *, foreground: bool = False) -> None:
+        """As kubectl does: what has finalizers only gets a date to be deleted at."""
+        job = self.api.objects[self.job_place]
+        finalizers = [*(job["metadata"].get("finalizers") or ()), *(["foregroundDeletion"] * foreground)]
+        metadata = {"generation": job["metadata"]["generation"] + 1, "deletionTimestamp": self._stamp()}
+        if foreground:
+            # The server's own: no client could add it now.
+            job["metadata"]["finalizers"] = finalizers
+        self.api.set(self.job_place, {"metadata": metadata})
+
+    @property
+    def exists(self) -> bool:
+        return self.job_place in self.api.objects
 
     def later(self, seconds: float) -> None:
         self.moment += timedelta(seconds=seconds)
@@ -250,7 +318,8 @@ class FakeCluster:
 
     @property
     def status(self) -> StreamJobStatus:
-        return StreamJobStatus.parse(self.api.objects[self.job_place].get("status") or {})
+        job = self.api.objects.get(self.job_place, {})
+        return StreamJobStatus.parse(job.get("status") or {})
 
     def condition(self, kind: Any) -> tuple[str, str]:
         condition = self.status.condition(kind)

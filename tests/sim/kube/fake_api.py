@@ -212,9 +212,16 @@ class FakeApi:
         before = self.objects[place]
         if before.get("immutable") and before.get("data") != after.get("data"):
             raise Invalid(f"{place[2]}: field is immutable")
+        finalizers = after["metadata"].get("finalizers") or []
+        if (
+            leaving := place[0] == STREAM_JOBS.plural and "deletionTimestamp" in after["metadata"]
+        ) and not set(finalizers) <= set(before["metadata"].get("finalizers") or []):
+            raise Invalid(f"{place[2]}: no new finalizers can be added if the object is being deleted")
         if after != before:
             after["metadata"]["resourceVersion"] = str(next(self._numbers))
             self.objects[place] = after
+        if leaving and not finalizers:
+            return self.remove(place)
         return copy.deepcopy(self.objects[place])
 
 

@@ -1,4 +1,4 @@
-"""The keeper's two tasks, on a store that is a directory."""
+"""The keeper's tasks, on a store that is a directory."""
 
 import json
 from pathlib import Path
@@ -83,3 +83,25 @@ def test_a_run_in_use_is_not_seeded(jobs: Path, tmp_path: Path):
     a_run(jobs, OWN, 2)
     code, result = keeper(jobs, tmp_path, "seed", f"--from={OWN}/run-1", f"--to={OWN}/run-2")
     assert (code, result["errorClass"]) == (69, "SeedFailed")
+
+
+def test_of_a_deleted_job_the_runs_go_and_the_savepoints_stay(jobs: Path, tmp_path: Path):
+    a_run(jobs, OWN, 1)
+    a_run(jobs, OWN, 12)
+    a_run(jobs, OLD, 1)
+    home = jobs / "clicks" / OWN
+    for kept in ("savepoints/1/manifest.json", "run-notes/mine.txt"):
+        (home / kept).parent.mkdir(parents=True)
+        (home / kept).write_text("{}")
+    (home / "rehearsal-3/queries").mkdir(parents=True)
+    (home / "rehearsal-3/queries/x").write_text("")
+    code, result = keeper(jobs, tmp_path, "delete", f"--lineage={OWN}")
+    assert (code, result["removed"]) == (0, 3)
+    assert sorted(path.name for path in home.iterdir()) == ["run-notes", "savepoints"]
+    assert (jobs / "clicks" / OLD / "run-1/_attempts/1").exists()
+    assert keeper(jobs, tmp_path, "delete", f"--lineage={OWN}")[1]["removed"] == 0
+
+
+def test_of_a_job_that_has_nothing_in_the_store_nothing_is_removed(jobs: Path, tmp_path: Path):
+    code, result = keeper(jobs, tmp_path, "delete", f"--lineage={OWN}")
+    assert (code, result["removed"]) == (0, 0)

@@ -12,11 +12,13 @@ import pytest
 import yaml
 
 from headrace.core.manifests import (
+    Deletion,
     DriverAttempt,
     RunPin,
     Seeding,
     config_map,
     disruption_budget,
+    deletion_pod,
     driver_pod,
     driver_service,
     run_pin,
@@ -62,7 +64,8 @@ def test_the_objects_of_a_run():
         to_run=4,
         number=1,
     )
-    compare("run", [run_pin(pin), seeding_pod(seeding, PLATFORM)])
+    deletion = Deletion(**who, spec=attempt.spec, lineages=seeding.lineages, number=1)
+    compare("run", [run_pin(pin), seeding_pod(seeding, PLATFORM), deletion_pod(deletion, PLATFORM)])
 
 
 def test_the_objects_of_a_job():

@@ -68,6 +68,13 @@ def rights_used() -> set[tuple[str, str]]:
     for evictions in ("Block", "Allow"):
         cluster.edit(driver={"evictions": evictions})
         cluster.settle()
+    for place in [place for place in cluster.api.objects if place[2].startswith("executor-")]:
+        cluster.api.remove(place)
+    cluster.edit(deletionPolicy="Delete")
+    cluster.settle()
+    cluster.delete_job()
+    cluster.settle()
+    assert cluster.removed
     return cluster.api.rights
 
 

@@ -9,12 +9,13 @@ from headrace.core.manifests.attempt import DriverAttempt, Platform
 from headrace.core.manifests.config_map import config_map
 from headrace.core.manifests.disruption_budget import disruption_budget, disruption_budget_name
 from headrace.core.manifests.driver_pod import driver_pod
-from headrace.core.manifests.keeper_pod import Seeding, seeding_pod
+from headrace.core.manifests.keeper_pod import Deletion, Seeding, deletion_pod, seeding_pod
 from headrace.core.manifests.run_pin import RunPin, read_run_pin, run_pin
 from headrace.core.manifests.service import driver_service
 from headrace.core.manifests.token_secret import token_secret
 
 __all__ = [
+    "Deletion",
     "DriverAttempt",
     "Platform",
     "RunPin",
@@ -22,6 +23,7 @@ __all__ = [
     "config_map",
     "disruption_budget",
     "disruption_budget_name",
+    "deletion_pod",
     "driver_pod",
     "driver_service",
     "read_run_pin",

@@ -1,7 +1,8 @@
 """Store work, done by the job's own pods under the job's ServiceAccount and credentials.
 
 Two forms of the same program, `python -m headrace_jobs.keeper`: a container that looks into the store before
-the first driver starts, and a pod of its own that copies the state of one run into the path of the next.
+the first driver starts, and a pod of its own that copies the state of one run into the path of the next, or
+removes the checkpoints of a job that is deleted.
 """
 
 from __future__ import annotations
@@ -11,10 +12,18 @@ from dataclasses import dataclass
 from headrace.api import GROUP, StreamJobSpec
 from headrace.api.storage import S3
 from headrace.core.manifests.attempt import DriverAttempt, Platform
-from headrace.core.manifests.ownership import Manifest, job_labels, owned_metadata
+from headrace.core.manifests.ownership import (
+    LINEAGE_LABEL,
+    ROLE_LABEL,
+    Manifest,
+    job_labels,
+    labels_of_job,
+    owned_metadata,
+)
 from headrace.core.manifests.pod import container, pod_spec, without_empty
 
 KEEPER_ROLE = "keeper"
+DELETION_ROLE = "deletion"
 KEEPER_CONTAINER = "keeper"
 STORE_CHECK = "store"
 TRY_LABEL = f"{GROUP}/try"
@@ -51,7 +60,6 @@ class Seeding:
 
 
 def seeding_pod(seeding: Seeding, platform: Platform) -> Manifest:
-    settings = seeding.spec.driver
     labels = {**job_labels(seeding.job, role=KEEPER_ROLE, run=seeding.to_run), TRY_LABEL: str(seeding.number)}
     command = [
         "seed",
@@ -65,21 +73,54 @@ def seeding_pod(seeding: Seeding, platform: Platform) -> Manifest:
         namespace=seeding.namespace,
         job=seeding.job,
         job_uid=seeding.job_uid,
-        labels={**settings.labels, **labels},
+        labels={**seeding.spec.driver.labels, **labels},
     )
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": without_empty({**metadata, "annotations": settings.annotations}),
-        "spec": without_empty(
-            {
-                **pod_spec(settings, _keeper(seeding.spec, platform, KEEPER_CONTAINER, command), volumes=[]),
-                "serviceAccountName": settings.service_account or platform.service_account,
-                "imagePullSecrets": [{"name": secret.name} for secret in seeding.spec.image_pull_secrets],
-                "restartPolicy": "Never",
-            }
-        ),
+    return _pod(metadata, seeding.spec, platform, command)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deletion:
+    """One try to remove the checkpoints of a job."""
+
+    namespace: str
+    job: str
+    job_uid: str
+    spec: StreamJobSpec
+    lineages: str
+    """The place of all lineages of this name in the store: <location>/<namespace>/<name>."""
+
+    number: int
+    """Counts the tries, from 1."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.job}-{self.job_uid[:8]}-delete-{self.number}"
+
+
+def deletion_pod(deletion: Deletion, platform: Platform) -> Manifest:
+    """Owned by nobody: where a job is deleted in the foreground, the garbage collector takes what it owns."""
+    spec = deletion.spec
+    labels = {
+        **labels_of_job(deletion.job),
+        ROLE_LABEL: DELETION_ROLE,
+        LINEAGE_LABEL: deletion.job_uid,
+        TRY_LABEL: str(deletion.number),
     }
+    metadata = {
+        "name": deletion.name,
+        "namespace": deletion.namespace,
+        "labels": {**spec.driver.labels, **labels},
+    }
+    command = [
+        "delete",
+        f"--store={deletion.lineages}",
+        f"--lineage={deletion.job_uid}",
+        *_s3_flags(spec),
+    ]
+    pod = _pod(metadata, spec, platform, command)
+    # Its main process does not hear a polite signal. Retained after all, the checkpoints must not wait.
+    pod["spec"]["terminationGracePeriodSeconds"] = 1
+    return pod
 
 
 def store_check(attempt: DriverAttempt, platform: Platform) -> Manifest:
@@ -93,6 +134,23 @@ def store_check(attempt: DriverAttempt, platform: Platform) -> Manifest:
         *_s3_flags(attempt.spec),
     ]
     return _keeper(attempt.spec, platform, STORE_CHECK, command)
+
+
+def _pod(metadata: Manifest, spec: StreamJobSpec, platform: Platform, command: list[str]) -> Manifest:
+    settings = spec.driver
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": without_empty({**metadata, "annotations": settings.annotations}),
+        "spec": without_empty(
+            {
+                **pod_spec(settings, _keeper(spec, platform, KEEPER_CONTAINER, command), volumes=[]),
+                "serviceAccountName": settings.service_account or platform.service_account,
+                "imagePullSecrets": [{"name": secret.name} for secret in spec.image_pull_secrets],
+                "restartPolicy": "Never",
+            }
+        ),
+    }
 
 
 def _keeper(spec: StreamJobSpec, platform: Platform, name: str, command: list[str]) -> Manifest:

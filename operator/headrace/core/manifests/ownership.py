@@ -13,15 +13,19 @@ RUN_LABEL = f"{GROUP}/run"
 ATTEMPT_LABEL = f"{GROUP}/attempt"
 EPOCH_LABEL = f"{GROUP}/epoch"
 ROLE_LABEL = f"{GROUP}/role"
+# Uid of the job, on what it does not own.
+LINEAGE_LABEL = f"{GROUP}/lineage"
 
 
 def job_labels(job: str, *, role: str, run: int) -> dict[str, str]:
+    return {**labels_of_job(job), RUN_LABEL: str(run), ROLE_LABEL: role}
+
+
+def labels_of_job(job: str) -> dict[str, str]:
     return {
         "app.kubernetes.io/managed-by": "headrace",
         "app.kubernetes.io/name": job,
         JOB_LABEL: job,
-        RUN_LABEL: str(run),
-        ROLE_LABEL: role,
     }
 
 

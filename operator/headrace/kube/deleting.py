@@ -1,0 +1,94 @@
+"""Holds a StreamJob that is deleted, and removes its checkpoints by keeper pods: one after another till done."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime
+
+from headrace.api import FINALIZER
+from headrace.core.actions import DeleteCheckpoints
+from headrace.core.manifests import Deletion, Platform, deletion_pod
+from headrace.core.manifests.keeper_pod import TRY_LABEL
+from headrace.core.model import Job, Problem
+from headrace.kube.client import Api, Object
+from headrace.kube.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound
+from headrace.kube.found import Found, label, name_of, uid_of
+from headrace.kube.memory import Memory
+from headrace.kube.pods import has_ended
+from headrace.kube.resources import PODS, STREAM_JOBS
+from headrace.kube.seeding import due_again
+from headrace.kube.store import lineages_of, location_of
+
+
+async def set_finalizer(api: Api, looked_at: Object, *, wanted: bool) -> None:
+    """On the very StreamJob that was looked at: an edit or a namesake since then is looked at first."""
+    seen = looked_at["metadata"]
+    try:
+        there = (await api.get(STREAM_JOBS, seen["namespace"], seen["name"]))["metadata"]
+    except NotFound:
+        return
+    # Not its version, which our own status has changed. A deletion is a new generation, too.
+    if (there["uid"], there["generation"]) != (seen["uid"], seen["generation"]):
+        raise Conflict(f"{seen['name']}: it has changed since it was looked at")
+    before: list[str] = there.get("finalizers") or []
+    if (FINALIZER in before) == wanted:
+        return
+    after = [*before, FINALIZER] if wanted else [each for each in before if each != FINALIZER]
+    patch = {"metadata": {"resourceVersion": there["resourceVersion"], "finalizers": after}}
+    with contextlib.suppress(NotFound):
+        await api.patch(STREAM_JOBS, seen["namespace"], seen["name"], patch)
+
+
+async def delete_checkpoints(
+    api: Api,
+    platform: Platform,
+    job: Job,
+    found: Found,
+    action: DeleteCheckpoints,
+    *,
+    memory: Memory,
+    now: datetime,
+) -> None:
+    """With the spec as it stands: whoever corrects the store's settings gets the job out of its trouble."""
+    tries = found.deletions
+    if any(not has_ended(pod) for pod in tries):
+        return
+    number = int(label(tries[-1], TRY_LABEL)) if tries else 0
+    if tries and now < due_again(tries[-1], number):
+        return
+    deletion = Deletion(
+        namespace=job.namespace,
+        job=job.name,
+        job_uid=job.uid,
+        spec=job.spec,
+        lineages=_lineages(job, found, platform, action.path),
+        number=number + 1,
+    )
+    try:
+        with contextlib.suppress(AlreadyExists):
+            await api.create(PODS, job.namespace, deletion_pod(deletion, platform))
+    except (Denied, Invalid) as refusal:
+        memory.removal_problems[job.uid] = Problem("DeletionFailed", str(refusal))
+        raise
+    memory.removal_problems.pop(job.uid, None)
+    # The last one that failed stays until there is news: it is what tells why.
+    await _remove(api, job, tries[:-1])
+
+
+async def stop_deleting(api: Api, job: Job, found: Found) -> None:
+    """Nobody owns these pods, so nobody else removes them."""
+    await _remove(api, job, found.deletions)
+
+
+def _lineages(job: Job, found: Found, platform: Platform, path: str | None) -> str:
+    if path is not None:
+        return path.rsplit("/", 2)[0]
+    location = location_of(job, found, platform)
+    assert location is not None  # validation has made sure
+    return lineages_of(job, location)
+
+
+async def _remove(api: Api, job: Job, pods: tuple[Object, ...]) -> None:
+    for pod in pods:
+        with contextlib.suppress(NotFound):
+            await api.delete(PODS, job.namespace, name_of(pod), uid=uid_of(pod))
