@@ -1,4 +1,4 @@
-"""`python -m headrace_jobs.keeper check|seed|delete …`"""
+"""`python -m headrace_jobs.keeper check|seed|fetch|delete|trust …`"""
 
 import sys
 

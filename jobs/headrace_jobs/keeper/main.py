@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace_jobs.keeper.check import earlier_lineage
+from headrace_jobs.keeper.fetch import Source, fetch_files
+from headrace_jobs.keeper.trust import NoCertificates, write_trust_store
 from headrace_jobs.store import StoreError, open_store, remove_runs, seed_run
 from headrace_jobs.store.s3_options import S3Options
 
@@ -54,6 +56,26 @@ def seed(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, A
     return 0, {"reason": "Completed", "message": "", "seed": asdict(done)}
 
 
+def fetch(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, Any]]:
+    run = f"{arguments.lineage}/run-{arguments.run}"
+    sources = [Source(*given) for given in arguments.source]
+    files = fetch_files(
+        open_store(arguments.store, s3), run, sources, arguments.to, lambda url: open_store(url, s3)
+    )
+    return 0, {"reason": "Completed", "message": "", "files": len(files)}
+
+
+def trust(arguments: argparse.Namespace, _s3: S3Options) -> tuple[int, dict[str, Any]]:
+    try:
+        number = write_trust_store(arguments.s3_ca, arguments.to)
+    except NoCertificates:
+        return _REFUSED, {
+            "reason": "Refused",
+            "message": "spec.checkpoint.s3.ca: there is no certificate under its key: put a PEM bundle there",
+        }
+    return 0, {"reason": "Completed", "message": "", "authorities": number}
+
+
 def delete(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, Any]]:
     removed = remove_runs(open_store(arguments.store, s3), arguments.lineage)
     return 0, {"reason": "Completed", "message": "", "removed": len(removed)}
@@ -62,24 +84,35 @@ def delete(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str,
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m headrace_jobs.keeper", description=__doc__)
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--store", required=True, help="<location>/<namespace>/<name>: all lineages of a job")
     common.add_argument("--result", type=Path, required=True, help="file for the result, as JSON")
     common.add_argument("--s3-endpoint")
     common.add_argument("--s3-region")
     common.add_argument("--s3-kms-key")
     common.add_argument("--s3-path-style", action="store_true")
+    common.add_argument("--s3-ca", type=Path, help="PEM file with the authorities of the endpoint")
+    stored = argparse.ArgumentParser(add_help=False, parents=[common])
+    stored.add_argument("--store", required=True, help="<location>/<namespace>/<name>: all lineages of a job")
     tasks = parser.add_subparsers(required=True, metavar="TASK")
-    checking = tasks.add_parser("check", parents=[common], help="is the store usable, and empty?")
+    checking = tasks.add_parser("check", parents=[stored], help="is the store usable, and empty?")
     checking.add_argument("--lineage", required=True, help="uid of the job")
     checking.add_argument("--run", type=int, required=True)
     checking.set_defaults(task=check)
-    seeding = tasks.add_parser("seed", parents=[common], help="copy the state of one run into another")
+    seeding = tasks.add_parser("seed", parents=[stored], help="copy the state of one run into another")
     seeding.add_argument("--from", dest="source", required=True, help="<uid>/run-<n>")
     seeding.add_argument("--to", dest="target", required=True, help="<uid>/run-<n>")
     seeding.set_defaults(task=seed)
-    deleting = tasks.add_parser("delete", parents=[common], help="remove the runs of a job")
+    deleting = tasks.add_parser("delete", parents=[stored], help="remove the runs of a job")
     deleting.add_argument("--lineage", required=True, help="uid of the job")
     deleting.set_defaults(task=delete)
+    fetching = tasks.add_parser("fetch", parents=[stored], help="the application's files, pinned for a run")
+    fetching.add_argument("--lineage", required=True, help="uid of the job")
+    fetching.add_argument("--run", type=int, required=True)
+    fetching.add_argument("--to", type=Path, required=True, help="directory to put them into")
+    fetching.add_argument("--source", nargs=3, action="append", metavar=("FIELD", "PLACE", "URL"), default=[])
+    fetching.set_defaults(task=fetch)
+    trusting = tasks.add_parser("trust", parents=[common], help="make a trust store for Java")
+    trusting.add_argument("--to", type=Path, required=True, help="the file to make")
+    trusting.set_defaults(task=trust)
     return parser
 
 
@@ -89,4 +122,5 @@ def _s3_options(arguments: argparse.Namespace) -> S3Options:
         region=arguments.s3_region,
         path_style=arguments.s3_path_style,
         kms_key=arguments.s3_kms_key,
+        ca_file=arguments.s3_ca,
     )

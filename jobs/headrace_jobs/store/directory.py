@@ -9,7 +9,7 @@ import os
 import shutil
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -68,9 +68,20 @@ class DirectoryStore:
             temporary.replace(path)
 
     def put_if_absent(self, key: str, content: bytes) -> bool:
+        return self._create(key, lambda temporary: _write_durably(temporary, content))
+
+    def download(self, key: str, path: Path) -> None:
+        source = self._path(key)
+        with _translated("read", source):
+            shutil.copyfile(source, path)
+
+    def upload_if_absent(self, key: str, path: Path) -> bool:
+        return self._create(key, lambda temporary: _copy_durably(path, temporary))
+
+    def _create(self, key: str, write: Callable[[Path], None]) -> bool:
         path = self._path(key)
         with _translated("write", path), self._temporary(path) as temporary:
-            _write_durably(temporary, content)
+            write(temporary)
             try:
                 # The one call that fails when the name is taken and shows the whole content at once.
                 path.hardlink_to(temporary)
@@ -181,6 +192,13 @@ def _move_under_lock(temporary: Path, target: Path) -> bool:
             return False
         temporary.replace(target)
         return True
+
+
+def _copy_durably(source: Path, target: Path) -> None:
+    with source.open("rb") as content, target.open("wb") as file:
+        shutil.copyfileobj(content, file)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 
@@ -50,6 +51,14 @@ class Store(Protocol):
 
     def put_if_absent(self, key: str, content: bytes) -> bool:
         """Atomic among any number of writers: exactly one of them is told True."""
+        ...
+
+    def download(self, key: str, path: Path) -> None:
+        """Into a file, however large the object is. Raises NotFoundError."""
+        ...
+
+    def upload_if_absent(self, key: str, path: Path) -> bool:
+        """As put_if_absent, from a file."""
         ...
 
     def copy(self, copy: Copy) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 import boto3
@@ -28,6 +31,7 @@ _DELETES_PER_REQUEST = 1000
 _GIBIBYTE = 1024**3
 # The server copies at most 5 GB in one request; above, in parts.
 DEFAULT_SINGLE_COPY_BYTES = 4 * _GIBIBYTE
+_CHUNK_BYTES = 1024 * 1024
 _WRITER = "headrace-writer"
 
 
@@ -83,17 +87,31 @@ class S3Store:
         )
 
     def put_if_absent(self, key: str, content: bytes) -> bool:
+        return self._create(key, lambda: nullcontext(content))
+
+    def download(self, key: str, path: Path) -> None:
+        def attempt(_failures: int) -> None:
+            with path.open("wb") as file:
+                shutil.copyfileobj(self._client.get_object(**self._at(key))["Body"], file, _CHUNK_BYTES)
+
+        self._call("read", key, attempt)
+
+    def upload_if_absent(self, key: str, path: Path) -> bool:
+        return self._create(key, lambda: path.open("rb"))
+
+    def _create(self, key: str, opened: Callable[[], AbstractContextManager[Any]]) -> bool:
         writer = str(uuid.uuid4())
 
         def attempt(failures: int) -> bool:
             try:
-                self._client.put_object(
-                    **self._at(key),
-                    **self._encryption(),
-                    Body=content,
-                    IfNoneMatch="*",
-                    Metadata={_WRITER: writer},
-                )
+                with opened() as content:
+                    self._client.put_object(
+                        **self._at(key),
+                        **self._encryption(),
+                        Body=content,
+                        IfNoneMatch="*",
+                        Metadata={_WRITER: writer},
+                    )
             except ClientError as error:
                 if status_of(error) != 412:
                     raise

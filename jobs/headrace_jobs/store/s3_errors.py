@@ -77,7 +77,7 @@ def translated(error: Exception, *, action: str, bucket: str, where: str, endpoi
             return WrongEndpointError(endpoint, "its answers are not those of S3")
         case boto.EndpointConnectionError() if any(isinstance(e, NameResolutionError) for e in _chain(error)):
             return WrongEndpointError(endpoint, "its name is not known")
-        case boto.HTTPClientError() | boto.ConnectionError():
+        case boto.HTTPClientError() | boto.ConnectionError() | boto.IncompleteReadError():
             return TransientError(UnavailableError(where, _innermost(error)))
     return error
 

@@ -1,4 +1,4 @@
-"""Holds a StreamJob that is deleted, and removes its checkpoints by keeper pods: one after another till done."""
+"""Holds a StreamJob that is deleted, and has its checkpoints removed by keeper pods, one after another."""
 
 from __future__ import annotations
 

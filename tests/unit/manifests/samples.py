@@ -80,3 +80,19 @@ FULL: dict[str, Any] = {
     "drainTimeout": "5m",
     "logs": {"sparkEvents": True},
 }
+
+S3_CODE: dict[str, Any] = {
+    "application": {
+        "file": "s3://acme-jobs/clicks/job.py",
+        "pyFiles": ["lib.zip", "s3://acme-jobs/clicks/lib.zip"],
+        "jars": ["s3://acme-jars/sink.jar"],
+    },
+    "checkpoint": {
+        "location": "s3://acme-streams/checkpoints",
+        "s3": {"endpoint": "https://s3.acme.example", "ca": {"configMap": "acme-ca", "key": "bundle.pem"}},
+    },
+    "driver": {
+        "volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": "models"}}],
+        "volumeMounts": [{"name": "models", "mountPath": "/models", "readOnly": True}],
+    },
+}

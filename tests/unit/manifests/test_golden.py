@@ -25,13 +25,14 @@ from headrace.core.manifests import (
     seeding_pod,
     token_secret,
 )
-from tests.unit.manifests.samples import FULL, PLATFORM, an_attempt
+from tests.unit.manifests.samples import FULL, PLATFORM, S3_CODE, an_attempt
 
 GOLDEN = Path(__file__).parent / "golden"
 ATTEMPTS = {
     "typical": an_attempt(),
     "full": an_attempt(**FULL),
     "first-driver": an_attempt(check_store=True),
+    "s3-code": an_attempt(**S3_CODE),
     "config-map-code": an_attempt(
         application={"configMap": {"name": "clicks-code"}}, code={"job.py": "print('clicks')\n"}
     ),

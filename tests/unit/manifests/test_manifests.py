@@ -12,9 +12,14 @@ from headrace.core.manifests import config_map, driver_pod, driver_service, toke
 from headrace.core.manifests.pod import merged
 from headrace.core.manifests.sizes import memory_shares
 from headrace_jobs.harness.runfile import parse_run_file
-from tests.unit.manifests.samples import FULL, PLATFORM, an_attempt
+from tests.unit.manifests.samples import FULL, PLATFORM, S3_CODE, an_attempt
 
-EVERY_SPEC = {"typical": {}, "full": FULL, "module": {"application": {"module": "acme.clicks"}}}
+EVERY_SPEC = {
+    "typical": {},
+    "full": FULL,
+    "module": {"application": {"module": "acme.clicks"}},
+    "s3-code": S3_CODE,
+}
 
 
 @pytest.fixture(params=EVERY_SPEC.values(), ids=EVERY_SPEC.keys())
@@ -169,3 +174,50 @@ def test_a_merge_patch_says_the_last_word(base: dict[str, Any], patch: dict[str,
     assert {key: result[key] for key in base if key not in patch} == {
         key: base[key] for key in base if key not in patch
     }
+
+
+def pods(attempt: Any) -> list[dict[str, Any]]:
+    return [driver_pod(attempt, PLATFORM)["spec"], template(attempt)["spec"]]
+
+
+def test_every_mount_has_its_volume(attempt: Any):
+    for pod in pods(attempt):
+        volumes = {volume["name"] for volume in pod["volumes"]}
+        for container in [*pod.get("initContainers", ()), *pod["containers"]]:
+            assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
+
+
+def test_what_lies_in_s3_is_brought_to_where_the_run_file_says_it_is():
+    attempt = an_attempt(**S3_CODE)
+    spec = driver_pod(attempt, PLATFORM)["spec"]
+    (fetch,) = [one for one in spec["initContainers"] if one["name"] == "code"]
+    command = fetch["command"]
+    flags = [n for n, part in enumerate(command) if part == "--source"]
+    brought = {command[n + 1]: f"/opt/headrace-code/{command[n + 2]}" for n in flags}
+    told = run_json(attempt)
+    assert brought == {
+        "spec.application.file": told["application"]["file"],
+        "spec.application.pyFiles[1]": told["application"]["pyFiles"][1],
+        "spec.application.jars[0]": told["sparkConf"]["spark.jars"],
+    }
+    assert told["application"]["pyFiles"][0] == "/opt/app/lib.zip"
+    assert command[flags[0] + 3] == "s3://acme-jobs/clicks/job.py"
+
+
+def test_only_code_in_s3_is_fetched(attempt: Any):
+    names = [one["name"] for one in driver_pod(attempt, PLATFORM)["spec"]["initContainers"]]
+    assert ("code" in names) == (attempt.spec.application.file or "").startswith("s3://")
+
+
+def test_a_private_authority_reaches_every_jvm_and_every_keeper():
+    attempt = an_attempt(**S3_CODE, check_store=True)
+    for pod in pods(attempt):
+        (main,) = pod["containers"]
+        options = {each["name"]: each.get("value", "") for each in main["env"]}["JAVA_TOOL_OPTIONS"]
+        assert "-Djavax.net.ssl.trustStore=/opt/headrace-trust/" in options
+        assert "trust" in [one["name"] for one in pod["initContainers"]]
+    keepers = [one for one in pods(attempt)[0]["initContainers"] if "headrace_jobs.keeper" in one["command"]]
+    assert len(keepers) == 3
+    for keeper in keepers:
+        assert "--s3-ca=/etc/headrace/s3-ca/ca.crt" in keeper["command"]
+        assert "s3-ca" in [mount["name"] for mount in keeper["volumeMounts"]]

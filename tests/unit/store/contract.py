@@ -8,6 +8,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -114,6 +116,21 @@ def a_good_place_passes_the_probe_and_is_left_clean(store: Store) -> None:
     assert list(store.list()) == []
 
 
+def files_go_up_once_and_come_down_whole(store: Store) -> None:
+    content = bytes(range(256)) * 20_000
+    with TemporaryDirectory() as directory:
+        here, there = Path(directory) / "here", Path(directory) / "there"
+        here.write_bytes(content)
+        assert store.upload_if_absent("run-1/_code/x/lib.zip", here)
+        store.download("run-1/_code/x/lib.zip", there)
+        assert there.read_bytes() == content
+        here.write_bytes(b"newer")
+        assert not store.upload_if_absent("run-1/_code/x/lib.zip", here)
+        assert store.get("run-1/_code/x/lib.zip") == content
+        with pytest.raises(NotFoundError, match="run-1/nothing does not exist"):
+            store.download("run-1/nothing", there)
+
+
 PROMISES: tuple[Callable[[Store], None], ...] = (
     an_empty_store_lists_nothing,
     what_was_put_is_got,
@@ -122,6 +139,7 @@ PROMISES: tuple[Callable[[Store], None], ...] = (
     children_are_the_next_level_only,
     a_second_create_is_refused_and_changes_nothing,
     of_sixteen_racing_creators_one_wins,
+    files_go_up_once_and_come_down_whole,
     a_copy_equals_its_source,
     a_changed_source_is_not_copied,
     many_copies_go_at_once_and_an_error_surfaces,

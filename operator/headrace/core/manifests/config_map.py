@@ -20,7 +20,7 @@ def config_map(attempt: DriverAttempt, platform: Platform) -> Manifest:
         "data": {
             **{code_key(name): text for name, text in attempt.code.items()},
             RUN_FILE: _json(run_file(attempt, platform)),
-            EXECUTOR_TEMPLATE: _json(executor_template(attempt)),
+            EXECUTOR_TEMPLATE: _json(executor_template(attempt, platform)),
         },
     }
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from headrace.core.manifests.attempt import DriverAttempt, Manifest, Platform
+from headrace.core.manifests.code import fetched_files
 from headrace.core.manifests.config_map import code_key
-from headrace.core.manifests.keeper_pod import store_check
+from headrace.core.manifests.keeper_pod import FETCHED_VOLUME, code_fetch, store_check, trust_maker
 from headrace.core.manifests.places import (
     AGENT_PORT,
     BLOCK_MANAGER_PORT,
     CARRIED,
     CODE,
     DRIVER_PORT,
+    FETCHED,
     RUN_FILE,
     RUN_FILES,
     TOKEN,
@@ -20,6 +22,7 @@ from headrace.core.manifests.places import (
 from headrace.core.manifests.pod import CONTAINER_SECURITY, container, patched, pod_spec, without_empty
 from headrace.core.manifests.run_file import TERMINATION_MESSAGE
 from headrace.core.manifests.sizes import resources
+from headrace.core.manifests.trust import trust_env, trust_mounts, trust_volumes
 
 # After its drain the harness needs a moment to halt the JVM and to write its last words.
 _SECONDS_AFTER_DRAIN = 30
@@ -56,6 +59,9 @@ def _driver(attempt: DriverAttempt, platform: Platform) -> Manifest:
         {"name": "run", "mountPath": RUN_FILES, "readOnly": True},
         {"name": "token", "mountPath": TOKEN, "readOnly": True},
     ]
+    mounts += trust_mounts(attempt.spec)
+    if fetched_files(attempt.spec.application):
+        mounts.append({"name": FETCHED_VOLUME, "mountPath": FETCHED, "readOnly": True})
     if attempt.code:
         mounts.append({"name": "code", "mountPath": CODE, "readOnly": True})
     return container(
@@ -66,6 +72,7 @@ def _driver(attempt: DriverAttempt, platform: Platform) -> Manifest:
             {"name": "PYTHONPATH", "value": CARRIED},
             {"name": "SPARK_LOCAL_DIRS", "value": f"{WORK}/spark"},
             {"name": "PYTHONUNBUFFERED", "value": "1"},
+            *trust_env(attempt.spec),
         ],
         mounts=mounts,
         more={
@@ -85,7 +92,12 @@ def _driver(attempt: DriverAttempt, platform: Platform) -> Manifest:
 
 def _before_the_driver(attempt: DriverAttempt, platform: Platform) -> list[Manifest]:
     check = [store_check(attempt, platform)] if attempt.check_store else []
-    return [*check, _carrier(platform)]
+    return [
+        *check,
+        *code_fetch(attempt, platform),
+        *trust_maker(attempt.spec, attempt.spec.driver, platform),
+        _carrier(platform),
+    ]
 
 
 def _carrier(platform: Platform) -> Manifest:
@@ -108,6 +120,9 @@ def _volumes(attempt: DriverAttempt) -> list[Manifest]:
         {"name": "run", "configMap": {"name": attempt.name}},
         {"name": "token", "secret": {"secretName": attempt.name}},
     ]
+    volumes += trust_volumes(attempt.spec)
+    if fetched_files(attempt.spec.application):
+        volumes.append({"name": FETCHED_VOLUME, "emptyDir": {}})
     if attempt.code:
         files = [{"key": code_key(name), "path": name} for name in attempt.code]
         volumes.append({"name": "code", "configMap": {"name": attempt.name, "items": files}})

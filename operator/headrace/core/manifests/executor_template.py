@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from headrace.core.manifests.attempt import DriverAttempt, Manifest
+from headrace.core.manifests.attempt import DriverAttempt, Manifest, Platform
+from headrace.core.manifests.keeper_pod import trust_maker
 from headrace.core.manifests.pod import container, patched, pod_spec, without_empty
 from headrace.core.manifests.sizes import extra_resources
 from headrace.core.manifests.spark_conf import EXECUTOR_CONTAINER
+from headrace.core.manifests.trust import trust_env, trust_mounts, trust_volumes
 
 # Time to hand over blocks when a node is drained or the set is scaled down.
 _GRACE_SECONDS = 60
 
 
-def executor_template(attempt: DriverAttempt) -> Manifest:
+def executor_template(attempt: DriverAttempt, platform: Platform) -> Manifest:
     settings = attempt.spec.executors
     more = {"resources": without_empty(extra_resources(settings))}
     template: Manifest = {
@@ -26,9 +28,17 @@ def executor_template(attempt: DriverAttempt) -> Manifest:
         "spec": {
             **pod_spec(
                 settings,
-                container(attempt.spec, settings, name=EXECUTOR_CONTAINER, env=[], mounts=[], more=more),
-                volumes=[],
+                container(
+                    attempt.spec,
+                    settings,
+                    name=EXECUTOR_CONTAINER,
+                    env=trust_env(attempt.spec),
+                    mounts=trust_mounts(attempt.spec),
+                    more=more,
+                ),
+                volumes=trust_volumes(attempt.spec),
             ),
+            **without_empty({"initContainers": trust_maker(attempt.spec, settings, platform)}),
             # Only the driver speaks to the API server.
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": _GRACE_SECONDS,

@@ -1,8 +1,8 @@
 """Store work, done by the job's own pods under the job's ServiceAccount and credentials.
 
 Two forms of the same program, `python -m headrace_jobs.keeper`: a container that looks into the store before
-the first driver starts, and a pod of its own that copies the state of one run into the path of the next, or
-removes the checkpoints of a job that is deleted.
+the first driver starts (or brings its code from S3, or makes the JVM's trust store), and a pod of its own
+that copies the state of one run into the path of the next, or removes the checkpoints of a deleted job.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.api import GROUP, StreamJobSpec
+from headrace.api.pods import PodSettings
 from headrace.api.storage import S3
 from headrace.core.manifests.attempt import DriverAttempt, Platform
+from headrace.core.manifests.code import fetched_files
 from headrace.core.manifests.ownership import (
     LINEAGE_LABEL,
     ROLE_LABEL,
@@ -20,12 +22,16 @@ from headrace.core.manifests.ownership import (
     labels_of_job,
     owned_metadata,
 )
+from headrace.core.manifests.places import FETCHED, S3_CA
 from headrace.core.manifests.pod import container, pod_spec, without_empty
+from headrace.core.manifests.trust import TRUST_STORE, ca_mounts, ca_volumes, has_ca, trust_mounts
 
 KEEPER_ROLE = "keeper"
 DELETION_ROLE = "deletion"
 KEEPER_CONTAINER = "keeper"
 STORE_CHECK = "store"
+CODE_FETCH = "code"
+FETCHED_VOLUME = "fetched"
 TRY_LABEL = f"{GROUP}/try"
 
 # In Headrace's own image, where the init container copies from.
@@ -133,7 +139,36 @@ def store_check(attempt: DriverAttempt, platform: Platform) -> Manifest:
         f"--run={attempt.run}",
         *_s3_flags(attempt.spec),
     ]
-    return _keeper(attempt.spec, platform, STORE_CHECK, command)
+    return _keeper(attempt.spec, platform, STORE_CHECK, command, mounts=[])
+
+
+def code_fetch(attempt: DriverAttempt, platform: Platform) -> list[Manifest]:
+    """Brings what the application has in S3, as the run's first attempt found it; none where it has none."""
+    files = fetched_files(attempt.spec.application)
+    if not files:
+        return []
+    lineages, _, own = attempt.store.rpartition("/")
+    sources = [part for each in files for part in ("--source", each.field, each.place or "", each.given)]
+    command = [
+        "fetch",
+        f"--store={lineages}",
+        f"--lineage={own}",
+        f"--run={attempt.run}",
+        f"--to={FETCHED}",
+        *sources,
+        *_s3_flags(attempt.spec),
+    ]
+    mounts: list[Manifest] = [{"name": FETCHED_VOLUME, "mountPath": FETCHED}]
+    return [_keeper(attempt.spec, platform, CODE_FETCH, command, mounts=mounts)]
+
+
+def trust_maker(spec: StreamJobSpec, settings: PodSettings, platform: Platform) -> list[Manifest]:
+    """Makes the trust store of the pod's JVM; none where Java's own list will do."""
+    if not has_ca(spec):
+        return []
+    command = ["trust", f"--to={TRUST_STORE}", f"--s3-ca={S3_CA}"]
+    mounts = trust_mounts(spec, read_only=False)
+    return [_keeper(spec, platform, "trust", command, mounts=mounts, settings=settings)]
 
 
 def _pod(metadata: Manifest, spec: StreamJobSpec, platform: Platform, command: list[str]) -> Manifest:
@@ -144,7 +179,11 @@ def _pod(metadata: Manifest, spec: StreamJobSpec, platform: Platform, command: l
         "metadata": without_empty({**metadata, "annotations": settings.annotations}),
         "spec": without_empty(
             {
-                **pod_spec(settings, _keeper(spec, platform, KEEPER_CONTAINER, command), volumes=[]),
+                **pod_spec(
+                    settings,
+                    _keeper(spec, platform, KEEPER_CONTAINER, command, mounts=[]),
+                    volumes=ca_volumes(spec),
+                ),
                 "serviceAccountName": settings.service_account or platform.service_account,
                 "imagePullSecrets": [{"name": secret.name} for secret in spec.image_pull_secrets],
                 "restartPolicy": "Never",
@@ -153,13 +192,22 @@ def _pod(metadata: Manifest, spec: StreamJobSpec, platform: Platform, command: l
     }
 
 
-def _keeper(spec: StreamJobSpec, platform: Platform, name: str, command: list[str]) -> Manifest:
+def _keeper(
+    spec: StreamJobSpec,
+    platform: Platform,
+    name: str,
+    command: list[str],
+    *,
+    mounts: list[Manifest],
+    settings: PodSettings | None = None,
+) -> Manifest:
+    """`settings` are those of the pod that it is a container of; mostly the driver's."""
     return container(
         spec,
-        spec.driver,
+        settings or spec.driver,
         name=name,
         env=[{"name": "PYTHONPATH", "value": _CARRIED_IN_IMAGE}],
-        mounts=[],
+        mounts=[*ca_mounts(spec), *mounts],
         more={
             "image": platform.headrace_image,
             "imagePullPolicy": platform.image_pull_policy,
@@ -177,4 +225,8 @@ def _s3_flags(spec: StreamJobSpec) -> list[str]:
     kms = s3.encryption.kms_key_id if s3.encryption is not None else None
     flags = {"--s3-endpoint": s3.endpoint, "--s3-region": s3.region, "--s3-kms-key": kms}
     given = [f"{flag}={value}" for flag, value in flags.items() if value is not None]
-    return [*given, *(["--s3-path-style"] if path_style else [])]
+    switches = [
+        *(["--s3-path-style"] if path_style else []),
+        *([f"--s3-ca={S3_CA}"] if s3.ca is not None else []),
+    ]
+    return [*given, *switches]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from headrace.core.manifests.attempt import DriverAttempt, Manifest, Platform
-from headrace.core.manifests.places import AGENT_PORT, CODE, TOKEN, TOKEN_FILE, WORK, in_container
+from headrace.core.manifests.code import program_file, py_files
+from headrace.core.manifests.places import AGENT_PORT, CODE, TOKEN, TOKEN_FILE, WORK
 from headrace.core.manifests.spark_conf import spark_conf
 
 TERMINATION_MESSAGE = "/dev/termination-log"
@@ -23,7 +24,7 @@ def run_file(attempt: DriverAttempt, platform: Platform) -> Manifest:
             "file": _application_file(attempt),
             "module": spec.application.module,
             "args": list(spec.application.args),
-            "pyFiles": [in_container(place) for place in spec.application.py_files],
+            "pyFiles": [each.path for each in py_files(spec.application)],
         },
         "sparkConf": spark_conf(attempt, platform),
         "trigger": {
@@ -48,4 +49,5 @@ def _application_file(attempt: DriverAttempt) -> str | None:
     application = attempt.spec.application
     if application.config_map is not None:
         return f"{CODE}/{application.config_map.key}"
-    return in_container(application.file) if application.file is not None else None
+    program = program_file(application)
+    return program.path if program is not None else None

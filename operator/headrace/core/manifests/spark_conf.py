@@ -5,13 +5,13 @@ from __future__ import annotations
 from headrace.api.storage import S3
 from headrace.core.manifests.attempt import DriverAttempt, Platform
 from headrace.core.manifests.event_log import event_log_conf
+from headrace.core.manifests.code import jars
 from headrace.core.manifests.places import (
     BLOCK_MANAGER_PORT,
     DRIVER_PORT,
     EXECUTOR_TEMPLATE,
     RUN_FILES,
     UI_PORT,
-    in_container,
 )
 from headrace.core.manifests.sizes import memory_shares
 
@@ -127,5 +127,5 @@ def _store(s3: S3, store: str) -> dict[str, str]:
 
 
 def _jars(attempt: DriverAttempt) -> dict[str, str]:
-    jars = [in_container(jar) for jar in attempt.spec.application.jars]
-    return {"spark.jars": ",".join(jars)} if jars else {}
+    paths = [jar.path for jar in jars(attempt.spec.application)]
+    return {"spark.jars": ",".join(paths)} if paths else {}
