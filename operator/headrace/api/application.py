@@ -114,8 +114,9 @@ class Application(ApiModel):
         "Jars for driver and executors, such as a connector; same forms as `file`.", default=(), max_length=64
     )
     requirements: Items[Annotated[str, REQUIREMENT]] = restart_field(
-        """Python packages that pip installs when a pod starts, so that no image has to be built. Pin them
-        (`pandas==2.2.3`): an attempt must run what the run before it ran.""",
+        """Python packages that pip installs when a pod starts, driver or executor, so that no image has to be
+        built. The image must have pip, which the default one has not; `PIP_INDEX_URL` in the `env` of both
+        names another index. Pin them (`pandas==2.2.3`): an attempt must run what the run before it ran.""",
         default=(),
         max_length=64,
     )

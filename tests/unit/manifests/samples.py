@@ -86,6 +86,7 @@ S3_CODE: dict[str, Any] = {
         "file": "s3://acme-jobs/clicks/job.py",
         "pyFiles": ["lib.zip", "s3://acme-jobs/clicks/lib.zip"],
         "jars": ["s3://acme-jars/sink.jar"],
+        "requirements": ["pandas==2.2.3", "orjson>=3,<4"],
     },
     "checkpoint": {
         "location": "s3://acme-streams/checkpoints",

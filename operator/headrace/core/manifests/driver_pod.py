@@ -20,6 +20,12 @@ from headrace.core.manifests.places import (
     WORK,
 )
 from headrace.core.manifests.pod import CONTAINER_SECURITY, container, patched, pod_spec, without_empty
+from headrace.core.manifests.requirements import (
+    python_path,
+    requirements_installer,
+    requirements_mounts,
+    requirements_volumes,
+)
 from headrace.core.manifests.run_file import TERMINATION_MESSAGE
 from headrace.core.manifests.sizes import resources
 from headrace.core.manifests.trust import trust_env, trust_mounts, trust_volumes
@@ -59,7 +65,7 @@ def _driver(attempt: DriverAttempt, platform: Platform) -> Manifest:
         {"name": "run", "mountPath": RUN_FILES, "readOnly": True},
         {"name": "token", "mountPath": TOKEN, "readOnly": True},
     ]
-    mounts += trust_mounts(attempt.spec)
+    mounts += [*trust_mounts(attempt.spec), *requirements_mounts(attempt)]
     if fetched_files(attempt.spec.application):
         mounts.append({"name": FETCHED_VOLUME, "mountPath": FETCHED, "readOnly": True})
     if attempt.code:
@@ -69,7 +75,7 @@ def _driver(attempt: DriverAttempt, platform: Platform) -> Manifest:
         attempt.spec.driver,
         name="driver",
         env=[
-            {"name": "PYTHONPATH", "value": CARRIED},
+            *python_path(attempt, CARRIED),
             {"name": "SPARK_LOCAL_DIRS", "value": f"{WORK}/spark"},
             {"name": "PYTHONUNBUFFERED", "value": "1"},
             *trust_env(attempt.spec),
@@ -96,6 +102,7 @@ def _before_the_driver(attempt: DriverAttempt, platform: Platform) -> list[Manif
         *check,
         *code_fetch(attempt, platform),
         *trust_maker(attempt.spec, attempt.spec.driver, platform),
+        *requirements_installer(attempt, attempt.spec.driver, platform),
         _carrier(platform),
     ]
 
@@ -120,7 +127,7 @@ def _volumes(attempt: DriverAttempt) -> list[Manifest]:
         {"name": "run", "configMap": {"name": attempt.name}},
         {"name": "token", "secret": {"secretName": attempt.name}},
     ]
-    volumes += trust_volumes(attempt.spec)
+    volumes += [*trust_volumes(attempt.spec), *requirements_volumes(attempt)]
     if fetched_files(attempt.spec.application):
         volumes.append({"name": FETCHED_VOLUME, "emptyDir": {}})
     if attempt.code:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from headrace.core.manifests.attempt import DriverAttempt, Manifest, Platform
 from headrace.core.manifests.keeper_pod import trust_maker
 from headrace.core.manifests.pod import container, patched, pod_spec, without_empty
+from headrace.core.manifests.requirements import (
+    python_path,
+    requirements_installer,
+    requirements_mounts,
+    requirements_volumes,
+)
 from headrace.core.manifests.sizes import extra_resources
 from headrace.core.manifests.spark_conf import EXECUTOR_CONTAINER
 from headrace.core.manifests.trust import trust_env, trust_mounts, trust_volumes
@@ -15,6 +21,10 @@ _GRACE_SECONDS = 60
 
 def executor_template(attempt: DriverAttempt, platform: Platform) -> Manifest:
     settings = attempt.spec.executors
+    before = [
+        *trust_maker(attempt.spec, settings, platform),
+        *requirements_installer(attempt, settings, platform),
+    ]
     more = {"resources": without_empty(extra_resources(settings))}
     template: Manifest = {
         "apiVersion": "v1",
@@ -32,13 +42,13 @@ def executor_template(attempt: DriverAttempt, platform: Platform) -> Manifest:
                     attempt.spec,
                     settings,
                     name=EXECUTOR_CONTAINER,
-                    env=trust_env(attempt.spec),
-                    mounts=trust_mounts(attempt.spec),
+                    env=[*python_path(attempt), *trust_env(attempt.spec)],
+                    mounts=[*trust_mounts(attempt.spec), *requirements_mounts(attempt)],
                     more=more,
                 ),
-                volumes=trust_volumes(attempt.spec),
+                volumes=[*trust_volumes(attempt.spec), *requirements_volumes(attempt)],
             ),
-            **without_empty({"initContainers": trust_maker(attempt.spec, settings, platform)}),
+            **without_empty({"initContainers": before}),
             # Only the driver speaks to the API server.
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": _GRACE_SECONDS,

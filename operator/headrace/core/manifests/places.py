@@ -4,6 +4,7 @@ CARRIED = "/opt/headrace"  # The harness, brought by the init container.
 RUN_FILES = "/etc/headrace/run"  # The ConfigMap: run.json and the executors' template.
 CODE = "/etc/headrace/code"  # Application files that the run pinned in the ConfigMap.
 FETCHED = "/opt/headrace-code"  # Application files from S3, put there by an init container.
+REQUIREMENTS = "/opt/headrace-requirements"  # Packages that pip has installed, likewise.
 S3_CA = "/etc/headrace/s3-ca/ca.crt"  # Authorities of the S3 server, in PEM.
 TRUST = "/opt/headrace-trust"  # What the JVM trusts, when that is more than Java's own list.
 TOKEN = "/etc/headrace/token"  # noqa: S105 (a directory, not a token)
