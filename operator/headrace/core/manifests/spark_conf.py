@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from headrace.api.storage import S3
 from headrace.core.manifests.attempt import DriverAttempt, Platform
-from headrace.core.manifests.event_log import event_log_conf
 from headrace.core.manifests.code import jars
+from headrace.core.manifests.event_log import event_log_conf
 from headrace.core.manifests.places import (
     BLOCK_MANAGER_PORT,
     DRIVER_PORT,
