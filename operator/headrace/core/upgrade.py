@@ -41,7 +41,7 @@ def begin(context: Context, why: str) -> Decision:
 
 
 def without_lost_code(context: Context) -> Context:
-    """The code that an upgrade wants may be gone before it was kept: saved over with something that cannot run.
+    """The code that an upgrade wants may be gone before it was kept: saved over by what cannot run.
 
     Keeping it is the first step, so where nothing is kept nothing was touched, and the upgrade is forgotten.
     Where something older is kept, the upgrade goes on with that: the old run may have ended already.
