@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from headrace_jobs import run
 from headrace_jobs.harness.rules import Refused
 from headrace_jobs.harness.runfile import RunFile
+from headrace_jobs.store.s3_options import PATIENCE_CONF
 
 FILE_MANAGER_CLASS = "dev.headrace.HeadraceCheckpointFileManager"
 _ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -35,6 +36,8 @@ _FORBIDDEN_CONF: Mapping[str, str] = {
 PLATFORM_CONF = frozenset(
     {"spark.master", "spark.app.name", "spark.submit.deployMode", "spark.driver.host", "spark.driver.port"}
 )
+# Ours as well, but the operator says it in the run file; the API keeps manifests from it.
+_HOW_TO_REACH_S3 = "spark.hadoop.headrace.s3."
 # What Headrace sets unless the run file says otherwise.
 _DEFAULT_CONF: Mapping[str, str] = {
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
@@ -59,7 +62,7 @@ def owned_key(key: str) -> OwnedKey | None:
         return OwnedKey(key, wanted, why)
     if key in _FORBIDDEN_CONF:
         return OwnedKey(key, None, _FORBIDDEN_CONF[key])
-    if key.startswith("spark.hadoop.headrace."):
+    if key.startswith("spark.hadoop.headrace.") and not key.startswith(_HOW_TO_REACH_S3):
         return OwnedKey(key, None, "it tells the attempts of a run apart")
     return None
 
@@ -84,6 +87,8 @@ def driver_conf(run_file: RunFile, *, jars: list[str], run_context: str) -> dict
     """All settings of the driver's JVM."""
     check_user_conf(run_file.spark_conf, where="sparkConf")
     conf = {**_DEFAULT_CONF, "spark.app.name": f"{run_file.job.namespace}/{run_file.job.name}"}
+    if run_file.store.startswith("s3://"):
+        conf |= PATIENCE_CONF
     conf |= run_file.spark_conf
     conf |= {key: wanted for key, (wanted, _) in PINNED_SESSION_CONF.items()}
     conf |= {

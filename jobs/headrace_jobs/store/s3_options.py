@@ -12,6 +12,18 @@ _DEFAULT_CHAIN = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProv
 _KEYS_FROM_FILE = "dev.headrace.FileCredentialsProvider"
 _S3A = "spark.hadoop.fs.s3a."
 _CREDENTIALS_FILE = "spark.hadoop.headrace.s3.credentials.file"
+_CA_FILE = "spark.hadoop.headrace.s3.ca.file"
+
+# A store that does not answer, or only answers "slow down", must fail the batch within minutes: then the
+# attempt ends, the reason is known, and a new one begins. S3A itself waits 5 x 200 s for a silent server, and
+# doubles its pauses twenty times for a throttling one, which is more than a day.
+PATIENCE_CONF: Mapping[str, str] = {
+    f"{_S3A}connection.timeout": "30s",
+    f"{_S3A}connection.request.timeout": "60s",
+    f"{_S3A}attempts.maximum": "3",
+    f"{_S3A}retry.limit": "4",
+    f"{_S3A}retry.throttle.limit": "8",
+}
 
 
 @dataclass(frozen=True)
@@ -36,11 +48,12 @@ class S3Options:
 def options_in(conf: Mapping[str, str]) -> S3Options:
     """The way back: how Spark's settings reach S3, for those who have nothing else to go by."""
     s3a = {key.removeprefix(_S3A): value for key, value in conf.items() if key.startswith(_S3A)}
-    credentials = conf.get(_CREDENTIALS_FILE)
+    credentials, authorities = conf.get(_CREDENTIALS_FILE), conf.get(_CA_FILE)
     return S3Options(
         endpoint=s3a.get("endpoint"),
         region=s3a.get("endpoint.region"),
         path_style=s3a.get("path.style.access") == "true",
+        ca_file=Path(authorities) if authorities is not None else None,
         credentials_file=Path(credentials) if credentials is not None else None,
         kms_key=s3a.get("encryption.key"),
     )
@@ -55,14 +68,6 @@ def spark_conf(options: S3Options) -> dict[str, str]:
     s3a = {
         "aws.credentials.provider": _KEYS_FROM_FILE if options.credentials_file else _DEFAULT_CHAIN,
         "path.style.access": str(options.path_style).lower(),
-        # A store that does not answer, or only answers "slow down", must fail the batch within minutes: then
-        # the attempt ends, the reason is known, and a new one begins. S3A itself waits 5 x 200 s for a silent
-        # server, and doubles its pauses twenty times for a throttling one, which is more than a day.
-        "connection.timeout": "30s",
-        "connection.request.timeout": "60s",
-        "attempts.maximum": "3",
-        "retry.limit": "4",
-        "retry.throttle.limit": "8",
     }
     if options.endpoint:
         s3a["endpoint"] = options.endpoint
@@ -71,7 +76,7 @@ def spark_conf(options: S3Options) -> dict[str, str]:
         s3a["endpoint.region"] = options.signing_region
     if options.kms_key:
         s3a |= {"encryption.algorithm": "SSE-KMS", "encryption.key": options.kms_key}
-    conf = {f"{_S3A}{key}": value for key, value in s3a.items()}
+    conf = {**PATIENCE_CONF, **{f"{_S3A}{key}": value for key, value in s3a.items()}}
     if options.credentials_file:
         conf[_CREDENTIALS_FILE] = str(options.credentials_file)
     # Users write s3:// as everywhere else; Hadoop knows the scheme only when told.

@@ -310,7 +310,8 @@ def _ended(context: Context, ended: Ended) -> Decision:
     status = context.with_attempt(state="Ended").model_copy(update=record)
     if ended.ending is Ending.COMPLETED:
         status = with_completion(context.job.spec.trigger, status, at=ended.at or context.now)
-    following = _next_attempt(context.with_status(status))
+    recorded = context.with_status(status)
+    following = earlier_lineage(recorded) or _next_attempt(recorded)
     return following.saying(Sentence(ended.ending, ended.message or f"the driver ended: {ended.ending}"))
 
 

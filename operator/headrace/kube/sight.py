@@ -162,7 +162,7 @@ def agent_address(job: Job, pod: Object | None) -> AgentAddress | None:
 
 async def _executor_set(api: Api, job: Job, status: StreamJobStatus) -> Object | None:
     run = status.run
-    if run is None or run.attempt is None or run.attempt.state != "Started":
+    if run is None or run.attempt is None or run.attempt.state == "Ended":
         return None
     try:
         return await api.get(STATEFUL_SETS, job.namespace, executor_set_name(job.name, run.attempt.epoch))

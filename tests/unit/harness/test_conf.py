@@ -34,6 +34,12 @@ def test_the_driver_gets_its_run_and_what_is_pinned():
     }
 
 
+def test_a_store_that_does_not_answer_is_not_waited_for_all_day():
+    assert conf_of()["spark.hadoop.fs.s3a.connection.timeout"] == "30s"
+    own = {"spark.hadoop.fs.s3a.connection.timeout": "5s"}
+    assert conf_of(**own)["spark.hadoop.fs.s3a.connection.timeout"] == "5s"
+
+
 def test_our_jar_joins_the_users_jars():
     assert conf_of()["spark.jars"] == "file:///headrace.jar"
     assert conf_of(**{"spark.jars": "a.jar,b.jar"})["spark.jars"] == "a.jar,b.jar,file:///headrace.jar"

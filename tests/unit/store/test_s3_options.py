@@ -6,7 +6,7 @@ import pytest
 
 from headrace_jobs.store.errors import CredentialsFileError
 from headrace_jobs.store.s3_credentials import FileCredentials
-from headrace_jobs.store.s3_options import S3Options, spark_conf
+from headrace_jobs.store.s3_options import S3Options, options_in, spark_conf
 
 
 def test_amazon_needs_no_settings_but_the_chain() -> None:
@@ -31,6 +31,15 @@ def test_encryption_with_a_key() -> None:
     conf = spark_conf(S3Options(kms_key="arn:aws:kms:x"))
     assert conf["spark.hadoop.fs.s3a.encryption.algorithm"] == "SSE-KMS"
     assert conf["spark.hadoop.fs.s3a.encryption.key"] == "arn:aws:kms:x"
+
+
+def test_the_way_back_from_sparks_settings() -> None:
+    options = S3Options(
+        endpoint="https://s3.example.com", region="eu-west-1", path_style=True, kms_key="alias/streams"
+    )
+    assert options_in(spark_conf(options)) == options
+    ca = {"spark.hadoop.headrace.s3.ca.file": "/etc/ca.crt"}
+    assert options_in(ca).ca_file == Path("/etc/ca.crt")
 
 
 def test_no_setting_ever_holds_a_key(tmp_path: Path) -> None:

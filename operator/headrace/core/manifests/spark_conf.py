@@ -11,6 +11,7 @@ from headrace.core.manifests.places import (
     DRIVER_PORT,
     EXECUTOR_TEMPLATE,
     RUN_FILES,
+    S3_CA,
     UI_PORT,
 )
 from headrace.core.manifests.sizes import memory_shares
@@ -123,7 +124,9 @@ def _store(s3: S3, store: str) -> dict[str, str]:
     if s3.encryption is not None:
         conf["encryption.algorithm"] = {"SSE-S3": "AES256", "SSE-KMS": "SSE-KMS"}[s3.encryption.type]
         conf["encryption.key"] = s3.encryption.kms_key_id
-    return {f"spark.hadoop.fs.s3a.{key}": value for key, value in conf.items() if value is not None}
+    # For those who reach the store without the JVM: the JVM's own trust comes by environment.
+    ca = {"spark.hadoop.headrace.s3.ca.file": S3_CA} if s3.ca is not None else {}
+    return {f"spark.hadoop.fs.s3a.{key}": value for key, value in conf.items() if value is not None} | ca
 
 
 def _jars(attempt: DriverAttempt) -> dict[str, str]:
