@@ -49,7 +49,7 @@ app.kubernetes.io/component: operator
   verbs: [create, delete]
 - apiGroups: [""]
   resources: [events]
-  verbs: [get, create, patch]
+  verbs: [get, list, create, patch]
 # Spark makes them; the operator scales them and cleans up.
 - apiGroups: [apps]
   resources: [statefulsets]

@@ -38,6 +38,7 @@ from headrace_jobs.harness.endings import (
     QueryEnded,
 )
 from headrace_jobs.harness.event_log import has_event_log, prepare_event_log
+from headrace_jobs.harness.kafka import problems
 from headrace_jobs.harness.listening import listen
 from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.harness.scratch import make_scratch
@@ -106,6 +107,8 @@ class Driver:
     def _start_jvm(self) -> DriverJvm:
         if self._parts.event_log:
             prepare_event_log(self._run_file)
+        if self._run_file.kafka is not None and (wrong := list(problems(self._run_file.kafka))):
+            raise CannotStart("; ".join(wrong))
         self._parts.scratch = scratch = make_scratch()
         conf = self._conf()
         path = import_path(self._run_file.application)

@@ -56,6 +56,30 @@ class Watchdog:
 
 
 @dataclass(frozen=True)
+class KafkaLogin:
+    mechanism: str
+    username_file: str
+    password_file: str
+
+
+@dataclass(frozen=True)
+class KafkaCertificate:
+    certificate_file: str
+    private_key_file: str
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """How Kafka is reached. Only paths of secrets, never secrets: this file is in a ConfigMap."""
+
+    bootstrap_servers: str | None
+    protocol: str
+    sasl: KafkaLogin | None
+    ca_file: str | None
+    client: KafkaCertificate | None
+
+
+@dataclass(frozen=True)
 class RunFile:
     job: Job
     run: int
@@ -66,6 +90,7 @@ class RunFile:
     application: Application
     spark_conf: dict[str, str]
     trigger: Trigger
+    kafka: Kafka | None
     agent: AgentAddress
     termination_message_path: str
     process_file: str
@@ -106,6 +131,7 @@ def parse_run_file(text: str) -> RunFile:
         application=_application(root.section("application")),
         spark_conf=root.text_map("sparkConf"),
         trigger=_trigger(root.section("trigger")),
+        kafka=_kafka(root.section_or_none("kafka")),
         agent=_agent(root.section("agent")),
         termination_message_path=root.text("terminationMessagePath"),
         process_file=root.text("processFile"),
@@ -155,6 +181,42 @@ def _trigger(section: _Section) -> Trigger:
     return trigger
 
 
+def _kafka(section: _Section | None) -> Kafka | None:
+    if section is None:
+        return None
+    kafka = Kafka(
+        bootstrap_servers=section.text_or_none("bootstrapServers"),
+        protocol=section.text("protocol"),
+        sasl=_kafka_login(section.section_or_none("sasl")),
+        ca_file=section.text_or_none("caFile"),
+        client=_kafka_certificate(section.section_or_none("client")),
+    )
+    section.refuse_the_rest()
+    return kafka
+
+
+def _kafka_login(section: _Section | None) -> KafkaLogin | None:
+    if section is None:
+        return None
+    login = KafkaLogin(
+        mechanism=section.text("mechanism"),
+        username_file=section.text("usernameFile"),
+        password_file=section.text("passwordFile"),
+    )
+    section.refuse_the_rest()
+    return login
+
+
+def _kafka_certificate(section: _Section | None) -> KafkaCertificate | None:
+    if section is None:
+        return None
+    certificate = KafkaCertificate(
+        certificate_file=section.text("certificateFile"), private_key_file=section.text("privateKeyFile")
+    )
+    section.refuse_the_rest()
+    return certificate
+
+
 def _agent(section: _Section) -> AgentAddress:
     agent = AgentAddress(
         host=section.text("host"),
@@ -185,6 +247,9 @@ class _Section:
 
     def section(self, name: str) -> _Section:
         return _Section(self._at(name), self._take(name))
+
+    def section_or_none(self, name: str) -> _Section | None:
+        return None if self._is_none(name) else self.section(name)
 
     def text(self, name: str) -> str:
         value = self._take(name)

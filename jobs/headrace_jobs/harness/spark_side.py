@@ -15,6 +15,7 @@ from headrace_jobs.harness.conf import spark_url
 from headrace_jobs.harness.driver_jvm import Gateway
 from headrace_jobs.harness.endings import QueryEnd
 from headrace_jobs.harness.failure import UserCode
+from headrace_jobs.harness.kafka_defaults import give_kafka_defaults
 from headrace_jobs.harness.lag import LagMeter
 from headrace_jobs.harness.managed import QueryRegistry
 from headrace_jobs.harness.manager import take_over_manager
@@ -60,6 +61,8 @@ def take_over_spark(
     registry = QueryRegistry(on_query_end, own)
     patches = Patches()
     guard_session(patches)
+    if run_file.kafka is not None:
+        give_kafka_defaults(patches, run_file.kafka)
     take_over_writers(patches, run_file, registry)
     take_over_manager(patches, registry)
     observer = Observer(registry, LagMeter(run_file.run_path).measure, time.monotonic)

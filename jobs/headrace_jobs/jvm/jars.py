@@ -136,7 +136,8 @@ def _run_ivy(wanted: tuple[LockedJar, ...], target: Path, scratch: Path) -> None
         "-ivy",
         module,
     ]
-    command += ["-cache", scratch / "ivy-cache", "-types", "jar"]
+    # Some poms call their jar an OSGi bundle.
+    command += ["-cache", scratch / "ivy-cache", "-types", "jar", "bundle"]
     command += ["-retrieve", f"{target}/[artifact]-[revision].[ext]"]
     mirror = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY")
     if mirror:

@@ -35,8 +35,15 @@ class Api(Protocol):
     async def get(self, resource: Resource, namespace: str, name: str) -> Object: ...
 
     async def list(
-        self, resource: Resource, namespace: str | None, *, selector: str | None = None
-    ) -> list[Object]: ...
+        self,
+        resource: Resource,
+        namespace: str | None,
+        *,
+        selector: str | None = None,
+        fields: str | None = None,
+    ) -> list[Object]:
+        """`selector` chooses by labels, `fields` by the few fields that the API can choose by."""
+        ...
 
     async def create(self, resource: Resource, namespace: str, body: Object) -> Object: ...
 
@@ -108,9 +115,15 @@ class KubeClient:
         return await self._call("get", "GET", resource, resource.path(namespace, name))
 
     async def list(
-        self, resource: Resource, namespace: str | None, *, selector: str | None = None
+        self,
+        resource: Resource,
+        namespace: str | None,
+        *,
+        selector: str | None = None,
+        fields: str | None = None,
     ) -> list[Object]:
-        query = {"labelSelector": selector} if selector is not None else {}
+        chosen = {"labelSelector": selector, "fieldSelector": fields}
+        query = {name: value for name, value in chosen.items() if value is not None}
         try:
             return await self._pages(resource, namespace, {**query, "limit": str(_CHUNK)})
         except Gone:

@@ -7,11 +7,13 @@ write no more. A node that does not answer proves nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.core.last_words import ended_by
+from headrace.core.manifests.kafka_files import VOLUME_FIELDS
 from headrace.core.manifests.keeper_pod import STORE_CHECK
 from headrace.core.manifests.ownership import ATTEMPT_LABEL, RUN_LABEL
 from headrace.core.model import (
@@ -34,6 +36,10 @@ _FINAL_PHASES = ("Succeeded", "Failed")
 # Waiting for these is part of every start.
 _USUAL_WAITS = ("ContainerCreating", "PodInitializing", "")
 _LONGEST_TAIL = 800
+# Most volumes are there in a second or two; before this nobody looks for Events.
+_USUAL_MOUNT = timedelta(seconds=10)
+_VOLUME = re.compile(r'volume "([^"]+)"')
+FAILED_MOUNT = "FailedMount"
 
 
 def observed_attempt(
@@ -89,6 +95,33 @@ def finished_at(pod: Pod) -> datetime | None:
 def has_ended(pod: Pod) -> bool:
     """Whether no container of it can do anything any more."""
     return pod.get("status", {}).get("phase") in _FINAL_PHASES
+
+
+def may_wait_for_volumes(pod: Pod, *, now: datetime) -> bool:
+    """Placed on a node for a while, and no container has begun: only the pod's Events can tell why."""
+    status = pod.get("status", {})
+    placed = _condition(status, "PodScheduled")
+    if status.get("phase") != "Pending" or placed is None or placed["status"] != "True":
+        return False
+    sandbox = _condition(status, "PodReadyToStartContainers")
+    if sandbox is not None and sandbox["status"] == "True":
+        return False  # volumes come before the sandbox
+    containers = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
+    if any("waiting" not in one.get("state", {"waiting": {}}) for one in containers):
+        return False
+    return now - _time(pod["metadata"]["creationTimestamp"]) > _USUAL_MOUNT
+
+
+def mount_problem(events: Iterable[Mapping[str, Any]]) -> Problem | None:
+    """What the kubelet said last of a volume. Its summary of all volumes tells nothing and is passed over."""
+    told = sorted(events, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    messages = [str(event.get("message") or "") for event in told]
+    telling = [message for message in messages if message.startswith("MountVolume")] or messages
+    if not telling:
+        return None
+    volume = _VOLUME.search(telling[-1])
+    field = VOLUME_FIELDS.get(volume[1]) if volume is not None else None
+    return Problem(FAILED_MOUNT, f"{field}: {telling[-1]}" if field is not None else telling[-1])
 
 
 def is_running(pod: Pod) -> bool:

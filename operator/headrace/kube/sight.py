@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -26,17 +27,20 @@ from headrace.core.model import (
 from headrace.kube.agent import AgentAddress, Agents
 from headrace.kube.client import Api, Object
 from headrace.kube.code import Sources, look_at_code
-from headrace.kube.errors import NotFound
+from headrace.kube.errors import Denied, NotFound
 from headrace.kube.found import AttemptNumber, Found, attempt_of, is_leaving, label, name_of, sort_out, uid_of
 from headrace.kube.memory import Memory
 from headrace.kube.pods import (
+    FAILED_MOUNT,
     earlier_lineage_of,
     has_ended,
     is_running,
     keeper_result,
+    may_wait_for_volumes,
+    mount_problem,
     observed_attempt,
 )
-from headrace.kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS
+from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, SERVICES, STATEFUL_SETS
 from headrace.kube.store import lineages_of
 
 # A driver that was fine and does not answer is believed to be fine for so long.
@@ -74,9 +78,10 @@ async def look(
     current = current_attempt(status)
     address = agent_address(job, found.drivers.get(current)) if current is not None else None
     report = await agents.status(address) if address is not None else None
+    attempts = _attempts(job, status, found, report, memory=memory, now=now)
     observed = Observed(
         code=sources.code,
-        attempts=_attempts(job, status, found, report, memory=memory, now=now),
+        attempts=await _with_mount_problems(api, job, found, attempts, now=now),
         pinned={
             run: PinnedRun(
                 revision=pin.revision,
@@ -151,6 +156,22 @@ def _attempt(
     where = pod.get("status", {}).get("podIP", "its address")
     silent = Problem("AgentSilent", f"the driver runs, but its agent at {where} does not answer")
     return replace(seen, waiting=seen.waiting or silent)
+
+
+async def _with_mount_problems(
+    api: Api, job: Job, found: Found, attempts: tuple[ObservedAttempt, ...], *, now: datetime
+) -> tuple[ObservedAttempt, ...]:
+    """A volume that cannot be mounted (no such Secret, no such key) shows in Events only, not in the pod."""
+    seen = list(attempts)
+    for index, attempt in enumerate(seen):
+        pod = found.drivers.get((attempt.run, attempt.number))
+        if pod is None or attempt.waiting is not None or not may_wait_for_volumes(pod, now=now):
+            continue
+        chosen = f"involvedObject.uid={uid_of(pod)},reason={FAILED_MOUNT}"
+        with contextlib.suppress(Denied):  # a better reason is all that is lost
+            events = await api.list(EVENTS, job.namespace, fields=chosen)
+            seen[index] = replace(attempt, waiting=mount_problem(events))
+    return tuple(seen)
 
 
 def agent_address(job: Job, pod: Object | None) -> AgentAddress | None:

@@ -35,7 +35,6 @@ def fields_without_effect(spec: StreamJobSpec) -> tuple[str, ...]:
         "image": "spec.image",
         "autoscaling": "spec.autoscaling",
         "savepoints": "spec.savepoints",
-        "kafka": "spec.kafka",
     }
     told = [path for field, path in cluster_only.items() if field in spec.model_fields_set]
     location = spec.checkpoint.location if spec.checkpoint is not None else None

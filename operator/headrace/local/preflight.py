@@ -9,6 +9,8 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from headrace.api import StreamJobSpec
+from headrace.core.manifests.kafka_files import needed_files
+from headrace.local.secrets import VARIABLE, local_path
 
 
 def missing(spec: StreamJobSpec, *, base: Path, environ: Mapping[str, str]) -> Iterator[str]:
@@ -26,6 +28,12 @@ def missing(spec: StreamJobSpec, *, base: Path, environ: Mapping[str, str]) -> I
             yield (
                 f"spec.driver.env: {variable.name} comes from the cluster. "
                 f"Give it a value here: export {variable.name}=…"
+            )
+    for file in needed_files(spec.kafka).all():
+        if not (path := local_path(file, environ)).is_file():
+            yield (
+                f"{file.field}: the key {file.key} of the {file.kind} {file.name} is on the cluster. "
+                f"Put it into {path} here (or name another directory of secrets in {VARIABLE})"
             )
 
 

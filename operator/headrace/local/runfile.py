@@ -11,9 +11,11 @@ import psutil
 from headrace.api import StreamJobSpec
 from headrace.core.actions import StartAttempt
 from headrace.core.manifests.event_log import event_log_conf
+from headrace.core.manifests.kafka_files import kafka_section
 from headrace.core.model import Job
 from headrace.local.conf import dev_spark_conf
 from headrace.local.layout import AttemptFiles
+from headrace.local.secrets import local_path
 from headrace_jobs.jvm import java_environment
 
 
@@ -54,6 +56,7 @@ def run_file(
             "mode": "AvailableNow" if once else spec.trigger.mode,
             "intervalSeconds": interval.seconds if interval is not None else None,
         },
+        "kafka": kafka_section(spec.kafka, where=lambda file: str(local_path(file, os.environ))),
         "agent": {"host": "127.0.0.1", "port": 0, "tokenFile": None},
         "terminationMessagePath": str(files.termination.absolute()),
         "processFile": str(files.process.absolute()),

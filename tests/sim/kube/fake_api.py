@@ -49,7 +49,12 @@ class FakeApi:
         return copy.deepcopy(self._readable(resource)[self._found(resource, namespace, name)])
 
     async def list(
-        self, resource: Resource, namespace: str | None, *, selector: str | None = None
+        self,
+        resource: Resource,
+        namespace: str | None,
+        *,
+        selector: str | None = None,
+        fields: str | None = None,
     ) -> list[Object]:
         self.rights.add(("list", resource.plural))
         key, _, value = (selector or "").partition("=")
@@ -59,6 +64,7 @@ class FakeApi:
             if plural == resource.plural and namespace in (None, place)
         ]
         labelled = [one for one in found if not key or one["metadata"].get("labels", {}).get(key) == value]
+        labelled = [one for one in labelled if _has_fields(one, fields)]
         # As the real one: the items of a list do not say what they are.
         unnamed = [{k: v for k, v in one.items() if k not in ("apiVersion", "kind")} for one in labelled]
         return copy.deepcopy(unnamed)
@@ -223,6 +229,17 @@ class FakeApi:
         if leaving and not finalizers:
             return self.remove(place)
         return copy.deepcopy(self.objects[place])
+
+
+def _has_fields(thing: Object, fields: str | None) -> bool:
+    for wanted in fields.split(",") if fields else ():
+        path, _, value = wanted.partition("=")
+        found: Any = thing
+        for part in path.split("."):
+            found = found.get(part, {})
+        if found != value:
+            return False
+    return True
 
 
 def _runs(pod: Object) -> bool:

@@ -356,3 +356,29 @@ def test_events_are_told_once(running: FakeCluster):
     running.settle()
     reasons = [event["reason"] for event in running.api.of(EVENTS).values()]
     assert sorted(reasons) == ["QueryFailed", "Starting", "Starting"]
+
+
+def test_a_missing_secret_is_told_and_the_job_goes_on_when_it_is_there():
+    cluster = FakeCluster()
+    while not cluster.live_drivers():
+        cluster.pass_once()
+    place = cluster.driver_place()
+    waiting = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
+    cluster.api.set(place, {"status": waiting})
+    pod = cluster.api.objects[place]
+    said = 'MountVolume.SetUp failed for volume "kafka-sasl" : secret "kafka-user" not found'
+    for number, uid in enumerate((pod["metadata"]["uid"], "of-another-pod")):
+        event = {
+            "metadata": {"name": f"e{number}", "namespace": NAMESPACE},
+            "involvedObject": {"uid": uid},
+            "reason": "FailedMount",
+            "message": said if number == 0 else "not this one",
+        }
+        cluster.api.put_new(EVENTS, event)
+    cluster.later(60)
+    cluster.pass_once()
+    assert cluster.condition("Ready") == ("False", "FailedMount")
+    assert f"spec.kafka.sasl: {said}" in cluster.status.condition("Ready").message
+    cluster.api.set(place, {"status": None})
+    cluster.settle()
+    assert cluster.condition("Ready") == ("True", "Running")

@@ -167,6 +167,7 @@ def drive(tmp_path):
             }
             | changes.pop("spark_conf", {}),
             "trigger": {"mode": "Continuous", "intervalSeconds": None},
+            "kafka": None,
             "agent": {"host": "127.0.0.1", "port": 0, "tokenFile": None},
             "terminationMessagePath": str(directory / "termination.json"),
             "processFile": str(directory / "process.json"),

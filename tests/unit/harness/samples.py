@@ -10,6 +10,7 @@ GOOD = {
     "application": {"file": "/app/job.py", "module": None, "args": ["--x"], "pyFiles": []},
     "sparkConf": {"spark.master": "local[2]"},
     "trigger": {"mode": "Continuous", "intervalSeconds": 2},
+    "kafka": None,
     "agent": {"host": "127.0.0.1", "port": 0, "tokenFile": None},
     "terminationMessagePath": "/tmp/t.json",
     "processFile": "/tmp/p.json",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.core.model import AttemptPhase, EarlierLineage, Ending
-from headrace.kube.pods import earlier_lineage_of, observed_attempt
+from headrace.kube.pods import earlier_lineage_of, may_wait_for_volumes, mount_problem, observed_attempt
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RUNNING = {"state": {"running": {}}}
@@ -179,3 +179,48 @@ def test_why_it_has_not_started(status: dict[str, Any], reason: str | None):
 )
 def test_only_an_image_that_can_be_pulled_again_is_kept(image_id: str, image: str | None):
     assert seen(driver(**RUNNING, imageID=image_id)).image == image
+
+
+PLACED = {"type": "PodScheduled", "status": "True"}
+CREATING = {"name": "headrace", "state": {"waiting": {"reason": "PodInitializing"}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "waits"),
+    [
+        ({}, True),
+        ({"conditions": [PLACED, {"type": "PodReadyToStartContainers", "status": "False"}]}, True),
+        ({"conditions": [PLACED, {"type": "PodReadyToStartContainers", "status": "True"}]}, False),
+        ({"conditions": [{"type": "PodScheduled", "status": "False"}]}, False),
+        ({"initContainerStatuses": [{"name": "headrace", "state": {"running": {}}}]}, False),
+        ({"phase": "Running"}, False),
+    ],
+)
+def test_a_pod_that_may_wait_for_a_volume(changes: dict[str, Any], waits: bool):
+    status = {"phase": "Pending", "conditions": [PLACED], "initContainerStatuses": [CREATING], **changes}
+    pod = a_pod(status, creationTimestamp=NOW.isoformat())
+    assert may_wait_for_volumes(pod, now=NOW + timedelta(seconds=11)) is waits
+    assert not may_wait_for_volumes(pod, now=NOW + timedelta(seconds=9))
+
+
+def event(message: str, second: int) -> dict[str, Any]:
+    return {"message": message, "lastTimestamp": f"2026-01-01T00:00:{second:02}Z"}
+
+
+def test_the_last_word_on_a_volume_names_the_field_it_comes_from():
+    no_key = 'MountVolume.SetUp failed for volume "kafka-sasl" : references non-existent secret key: password'
+    told = [
+        event("Unable to attach or mount volumes: unmounted volumes=[kafka-sasl]: timed out", 50),
+        event(no_key, 40),
+        event('MountVolume.SetUp failed for volume "kafka-sasl" : secret "kafka-user" not found', 30),
+    ]
+    problem = mount_problem(told)
+    assert problem is not None
+    assert (problem.reason, problem.message) == ("FailedMount", f"spec.kafka.sasl: {no_key}")
+
+
+def test_other_volumes_speak_for_themselves():
+    assert mount_problem([]) is None
+    problem = mount_problem([event('MountVolume.SetUp failed for volume "models" : no such claim', 1)])
+    assert problem is not None
+    assert problem.message.startswith("MountVolume.SetUp failed")

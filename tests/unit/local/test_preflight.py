@@ -38,3 +38,25 @@ def test_secrets_of_the_cluster_come_from_the_environment(tmp_path):
     (told,) = found(driver=driver, base=tmp_path)
     assert "export TOKEN=" in told
     assert found(driver=driver, base=tmp_path, environ={"TOKEN": "x"}) == []
+
+
+def test_secrets_of_kafka_are_files_of_this_machine(tmp_path):
+    kafka = {
+        "protocol": "SASL_SSL",
+        "sasl": {"secret": "kafka-user"},
+        "tls": {"ca": {"configMap": "private-ca"}},
+    }
+    spec = StreamJobSpec.parse({"application": {"file": "job.py"}, "kafka": kafka})
+    environ = {"HEADRACE_SECRETS": str(tmp_path / "secrets")}
+    told = list(missing(spec, base=tmp_path, environ=environ))
+    assert [line.partition(":")[0] for line in told] == [
+        "spec.kafka.sasl.username",
+        "spec.kafka.sasl.password",
+        "spec.kafka.tls.ca",
+    ]
+    for line, path in zip(told, ("kafka-user/username", "kafka-user/password", "private-ca/ca.crt"), strict=True):
+        file = tmp_path / "secrets" / path
+        assert f"Put it into {file}" in line
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x")
+    assert list(missing(spec, base=tmp_path, environ=environ)) == []

@@ -52,6 +52,12 @@ FULL: dict[str, Any] = {
         },
     },
     "state": {"partitions": 8},
+    "kafka": {
+        "bootstrapServers": "kafka:9093",
+        "protocol": "SASL_SSL",
+        "sasl": {"secret": "kafka-user", "username": "user"},
+        "tls": {"ca": {"configMap": "private-ca"}, "client": {"secret": "clicks-tls"}},
+    },
     "driver": {
         "cores": 2,
         "memory": "3Gi",

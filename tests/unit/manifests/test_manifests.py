@@ -75,6 +75,39 @@ def test_no_secret_is_in_the_config_map_or_the_pod():
     assert "value" not in variables["AWS_SECRET_ACCESS_KEY"]
 
 
+def paths_in(section: Any) -> list[str]:
+    if isinstance(section, dict):
+        return [path for value in section.values() for path in paths_in(value)]
+    return [section] if isinstance(section, str) and section.startswith("/") else []
+
+
+def test_kafka_finds_the_same_files_in_driver_and_executors():
+    attempt = an_attempt(**FULL)
+    told = paths_in(run_json(attempt)["kafka"])
+    assert len(told) == 5
+    for pod in (driver_pod(attempt, PLATFORM), template(attempt)):
+        volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+        files = {}
+        for mount in pod["spec"]["containers"][0]["volumeMounts"]:
+            source = volumes[mount["name"]].get("secret") or volumes[mount["name"]].get("configMap") or {}
+            for item in source.get("items", ()):
+                where = source.get("secretName") or source["name"]
+                files[f"{mount['mountPath']}/{item['path']}"] = (where, item["key"])
+        assert [files[path] for path in told] == [
+            ("private-ca", "ca.crt"),
+            ("clicks-tls", "tls.crt"),
+            ("clicks-tls", "tls.key"),
+            ("kafka-user", "password"),
+            ("kafka-user", "user"),
+        ]
+
+
+def test_a_job_without_secrets_of_kafka_mounts_none():
+    attempt = an_attempt(kafka={"bootstrapServers": "kafka:9092"})
+    assert run_json(attempt)["kafka"]["bootstrapServers"] == "kafka:9092"
+    assert "kafka-" not in json.dumps([driver_pod(attempt, PLATFORM), template(attempt)])
+
+
 def test_the_token_stays_in_the_secret():
     attempt = an_attempt()
     assert token_secret(attempt, token="s3cr3t")["stringData"] == {"token": "s3cr3t"}

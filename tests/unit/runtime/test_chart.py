@@ -68,6 +68,11 @@ def rights_used() -> set[tuple[str, str]]:
     for evictions in ("Block", "Allow"):
         cluster.edit(driver={"evictions": evictions})
         cluster.settle()
+    # A driver pod that cannot mount its volumes: why is told by Events only.
+    waiting = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
+    cluster.api.set(cluster.driver_place(), {"status": {**waiting, "containerStatuses": []}})
+    cluster.later(60)
+    cluster.pass_once()
     for place in [place for place in cluster.api.objects if place[2].startswith("executor-")]:
         cluster.api.remove(place)
     cluster.edit(deletionPolicy="Delete")

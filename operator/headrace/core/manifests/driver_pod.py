@@ -6,6 +6,7 @@ from headrace.core.manifests.attempt import DriverAttempt, Manifest, Platform
 from headrace.core.manifests.code import fetched_files
 from headrace.core.manifests.config_map import code_key
 from headrace.core.manifests.keeper_pod import FETCHED_VOLUME, code_fetch, store_check, trust_maker
+from headrace.core.manifests.kafka_files import kafka_mounts, kafka_volumes
 from headrace.core.manifests.places import (
     AGENT_PORT,
     BLOCK_MANAGER_PORT,
@@ -64,6 +65,7 @@ def _driver(attempt: DriverAttempt, platform: Platform) -> Manifest:
         {"name": "headrace", "mountPath": CARRIED, "readOnly": True},
         {"name": "run", "mountPath": RUN_FILES, "readOnly": True},
         {"name": "token", "mountPath": TOKEN, "readOnly": True},
+        *kafka_mounts(attempt.spec.kafka),
     ]
     mounts += [*trust_mounts(attempt.spec), *requirements_mounts(attempt)]
     if fetched_files(attempt.spec.application):
@@ -126,6 +128,7 @@ def _volumes(attempt: DriverAttempt) -> list[Manifest]:
         {"name": "headrace", "emptyDir": {}},
         {"name": "run", "configMap": {"name": attempt.name}},
         {"name": "token", "secret": {"secretName": attempt.name}},
+        *kafka_volumes(attempt.spec.kafka),
     ]
     volumes += [*trust_volumes(attempt.spec), *requirements_volumes(attempt)]
     if fetched_files(attempt.spec.application):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace.core.manifests.attempt import DriverAttempt, Manifest, Platform
 from headrace.core.manifests.keeper_pod import trust_maker
+from headrace.core.manifests.kafka_files import kafka_mounts, kafka_volumes
 from headrace.core.manifests.pod import container, patched, pod_spec, without_empty
 from headrace.core.manifests.requirements import (
     python_path,
@@ -43,10 +44,18 @@ def executor_template(attempt: DriverAttempt, platform: Platform) -> Manifest:
                     settings,
                     name=EXECUTOR_CONTAINER,
                     env=[*python_path(attempt), *trust_env(attempt.spec)],
-                    mounts=[*trust_mounts(attempt.spec), *requirements_mounts(attempt)],
+                    mounts=[
+                        *trust_mounts(attempt.spec),
+                        *requirements_mounts(attempt),
+                        *kafka_mounts(attempt.spec.kafka),
+                    ],
                     more=more,
                 ),
-                volumes=[*trust_volumes(attempt.spec), *requirements_volumes(attempt)],
+                volumes=[
+                    *trust_volumes(attempt.spec),
+                    *requirements_volumes(attempt),
+                    *kafka_volumes(attempt.spec.kafka),
+                ],
             ),
             **without_empty({"initContainers": before}),
             # Only the driver speaks to the API server.

@@ -8,6 +8,7 @@ REQUIREMENTS = "/opt/headrace-requirements"  # Packages that pip has installed, 
 S3_CA = "/etc/headrace/s3-ca/ca.crt"  # Authorities of the S3 server, in PEM.
 TRUST = "/opt/headrace-trust"  # What the JVM trusts, when that is more than Java's own list.
 TOKEN = "/etc/headrace/token"  # noqa: S105 (a directory, not a token)
+KAFKA = "/etc/headrace/kafka"  # Kafka's Secrets, in executors too.
 IMAGE_CODE = "/opt/app"  # Where relative paths of an application lead, in the image.
 WORK = "/work"  # Writable; everything else in the container is not, but /tmp.
 

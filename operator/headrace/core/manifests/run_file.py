@@ -5,6 +5,7 @@ from __future__ import annotations
 from headrace.core.manifests.attempt import DriverAttempt, Manifest, Platform
 from headrace.core.manifests.code import program_file, py_files
 from headrace.core.manifests.places import AGENT_PORT, CODE, TOKEN, TOKEN_FILE, WORK
+from headrace.core.manifests.kafka_files import kafka_section
 from headrace.core.manifests.spark_conf import spark_conf
 
 TERMINATION_MESSAGE = "/dev/termination-log"
@@ -31,6 +32,7 @@ def run_file(attempt: DriverAttempt, platform: Platform) -> Manifest:
             "mode": spec.trigger.mode,
             "intervalSeconds": interval.seconds if interval is not None else None,
         },
+        "kafka": kafka_section(spec.kafka, where=lambda file: file.path),
         "agent": {"host": "0.0.0.0", "port": AGENT_PORT, "tokenFile": f"{TOKEN}/{TOKEN_FILE}"},  # noqa: S104
         "terminationMessagePath": TERMINATION_MESSAGE,
         "processFile": f"{WORK}/process.json",

@@ -1,0 +1,3 @@
+from tests.spark.harness.conftest import drive
+
+__all__ = ["drive"]
