@@ -51,7 +51,7 @@ def _load(original: Any, kafka: Kafka) -> Any:
 
 
 def _save(original: Any, kafka: Kafka) -> Any:
-    def save(  # noqa: PLR0917 - Spark's own parameters
+    def save(
         self: Any,
         path: str | None = None,
         format: str | None = None,

@@ -56,7 +56,8 @@ class Kafka(ApiModel):
     """Settings that the job's Kafka sources and sinks get unless the code sets them itself."""
 
     bootstrap_servers: Annotated[str, BOOTSTRAP] | None = restart_field(
-        "The brokers, if the code does not name them.", default=None
+        "The brokers, if the code does not name them. Where it names others, nothing here applies.",
+        default=None,
     )
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = restart_field(
         "Kafka's `security.protocol`.", default="PLAINTEXT"

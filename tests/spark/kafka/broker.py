@@ -36,7 +36,7 @@ listener.name.secure.sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN
 listener.name.secure.scram-sha-512.sasl.jaas.config=\
 org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.secure.plain.sasl.jaas.config=\
-org.apache.kafka.common.security.plain.PlainLoginModule required user_bob="bobs";
+org.apache.kafka.common.security.plain.PlainLoginModule required user_bob="b0bs-own";
 listener.name.secure.ssl.client.auth=required
 listener.name.secure.ssl.keystore.type=PKCS12
 listener.name.secure.ssl.keystore.location={home}/broker.p12
@@ -82,7 +82,14 @@ def running_broker(home: Path) -> Iterator[Broker]:
     user = f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"
     log = home / "broker.log"
     with log.open("ab") as output:
-        formatting = ["kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(settings)]
+        formatting = [
+            "kafka.tools.StorageTool",
+            "format",
+            "-t",
+            "MkU3OEVBNTcwNTJENDM2Qk",
+            "-c",
+            str(settings),
+        ]
         subprocess.run([*java, *formatting, "--add-scram", user], stdout=output, stderr=output, check=True)
         process = subprocess.Popen([*java, "kafka.Kafka", str(settings)], stdout=output, stderr=output)
     try:
@@ -106,9 +113,8 @@ def _make_certificates(home: Path) -> None:
         _openssl(home, f"req -newkey rsa:2048 -nodes -keyout {name}.key -out {name}.csr -subj /CN={name}")
         sign = f"x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile san"
         _openssl(home, f"{sign} -out {name}.crt")
-    _openssl(
-        home, f"pkcs12 -export -in broker.crt -inkey broker.key -out broker.p12 -passout pass:{STORE_PASSWORD}"
-    )
+    store = f"-out broker.p12 -passout pass:{STORE_PASSWORD}"
+    _openssl(home, f"pkcs12 -export -in broker.crt -inkey broker.key {store}")
 
 
 def _openssl(home: Path, arguments: str) -> None:

@@ -1,4 +1,4 @@
-"""`spec.kafka` against a real broker with SASL and TLS: it connects, and nothing that is shown tells a secret."""
+"""`spec.kafka` against a real broker with SASL and TLS: it connects, and no secret is shown anywhere."""
 
 import json
 import os
@@ -9,32 +9,56 @@ import psutil
 import pytest
 
 from headrace_jobs.jvm.jars import connector_jars
-from tests.spark.kafka.broker import PASSWORD, USER, running_broker
+from tests.spark.kafka.broker import PASSWORD, USER, Broker, running_broker
 
 # No word of security in it, but where it says so.
-JOB = """
-import sys
+JOB = r"""
+import json, sys
 from pathlib import Path
 from pyspark.sql import SparkSession
 
 place, elsewhere = Path(sys.argv[1]), sys.argv[2]
 spark = SparkSession.builder.getOrCreate()
+told = {}
 
 numbers = spark.range(20).selectExpr("cast(id as string) as key", "cast(id as string) as value")
 numbers.write.format("kafka").option("topic", "numbers").save()
 # Another broker: nothing of the manifest's settings may reach it.
 numbers.write.save(format="kafka", topic="plain", **{"kafka.bootstrap.servers": elsewhere})
-# The code's own user, over the manifest's TLS.
-own = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="bob" password="bobs";'
-numbers.write.format("kafka").option("topic", "bobs").option("kafka.sasl.jaas.config", own).option(
-    "kafka.sasl.mechanism", "PLAIN").save()
+# The code's own user, over the manifest's TLS: first as Kafka has it, then by our class.
+module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+(place / "secrets/bob").write_text("bob")
+(place / "secrets/bobs").write_text("b0bs-own\n")
+files = f'usernameFile="{place}/secrets/bob" passwordFile="{place}/secrets/bobs"'
+bob = numbers.write.format("kafka").option("topic", "bobs").option("kafka.sasl.mechanism", "PLAIN")
+bob.option("kafka.sasl.jaas.config", f'{module} username="bob" password="b0bs-own";').save()
+bob.option("kafka.sasl.jaas.config", f"{module} {files};").option(
+    "kafka.sasl.client.callback.handler.class", "dev.headrace.KafkaFileCredentials").save()
 
 def read(topic):
     return spark.read.format("kafka").option("subscribe", topic).load()
 
+told["bobs"] = read("bobs").count()
+
+# A rotated Secret is read for the next connection, by the same client.
+jvm, gateway = spark._jvm, spark.sparkContext._gateway
+handler = jvm.dev.headrace.KafkaFileCredentials()
+flag = jvm.javax.security.auth.login.AppConfigurationEntry.LoginModuleControlFlag.REQUIRED
+paths = {"usernameFile": f"{place}/secrets/bob", "passwordFile": f"{place}/secrets/rotated"}
+entry = jvm.javax.security.auth.login.AppConfigurationEntry("module", flag, jvm.java.util.HashMap(paths))
+handler.configure(jvm.java.util.HashMap(), "PLAIN", jvm.java.util.List.of(entry))
+asked = gateway.new_array(jvm.javax.security.auth.callback.Callback, 1)
+asked[0] = jvm.javax.security.auth.callback.PasswordCallback("password", False)
+told["rotated"] = []
+for password in ("first", "second"):
+    (place / "secrets/rotated").write_text(password)
+    handler.handle(asked)
+    told["rotated"].append(jvm.java.lang.String(asked[0].getPassword()).toString())
+
 def copy(frame, batch_id):
     frame.select("value").write.format("kafka").option("topic", "copied").save()
-    (place / "copied.txt").write_text(str(read("copied").count()))
+    told["copied"] = read("copied").count()
+    (place / "told.json").write_text(json.dumps(told))
 
 stream = (
     spark.readStream.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 10)
@@ -42,60 +66,59 @@ stream = (
 )
 stream.writeStream.queryName("copies").foreachBatch(copy).start()
 stream.select("value").writeStream.queryName("sink").start(format="kafka", topic="sunk")
-(place / "explained.txt").write_text(stream._jdf.queryExecution().toString())
 spark.streams.awaitAnyTermination()
 """
 
 
 @pytest.mark.full  # fetches a broker (45 MB) the first time
-def test_a_job_without_a_word_of_security_reaches_a_secured_broker(drive, tmp_path):
-    secrets = tmp_path / "secrets"
-    secrets.mkdir()
-    (secrets / "username").write_text(USER)
-    (secrets / "password").write_text(PASSWORD + "\n")
-    home = tmp_path / "broker"
-    home.mkdir()
-    with running_broker(home) as broker:
+def test_a_job_without_a_word_of_security_reaches_a_secured_broker(drive, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARK_WORKER_DIR", str(tmp_path / "executors"))
+    for name in ("secrets", "broker", "events"):
+        (tmp_path / name).mkdir()
+    with running_broker(tmp_path / "broker") as broker:
         driver = drive(
             JOB,
             application={"args": [str(tmp_path), broker.open]},
-            kafka={
-                "bootstrapServers": broker.secure,
-                "protocol": "SASL_SSL",
-                "sasl": {
-                    "mechanism": "SCRAM-SHA-512",
-                    "usernameFile": str(secrets / "username"),
-                    "passwordFile": str(secrets / "password"),
-                },
-                "caFile": str(broker.ca),
-                "client": {
-                    "certificateFile": str(broker.certificate),
-                    "privateKeyFile": str(broker.private_key),
-                },
-            },
+            kafka=settings(broker, tmp_path / "secrets"),
             spark_conf=conf(tmp_path),
         )
-        for query in ("copies", "sink"):
-            progress = driver.wait_for_batch(query, 1)
-        driver.wait_for_file(tmp_path / "copied.txt")
-        assert progress["lag"]["known"], progress
+        lags = [driver.wait_for_batch(query, 1)["lag"]["known"] for query in ("copies", "sink")]
         shown = {**what_spark_shows(driver.status()["uiUrl"]), **command_lines(driver)}
         assert driver.call("POST", "/v1/drain")[0] == 202
         assert driver.end()["reason"] == "Drained", driver.log()
-        shown |= files_of(driver.directory) | files_of(tmp_path / "events") | files_of(tmp_path / "store")
-        shown["explain"] = (tmp_path / "explained.txt").read_text()
-    assert int((tmp_path / "copied.txt").read_text()) == 20
-    assert "KafkaFileCredentials" in json.dumps(shown), "the look is at the wrong places"
-    key_text = broker.private_key.read_text().splitlines()[1]
-    forms = {PASSWORD, json.dumps(PASSWORD)[1:-1], PASSWORD.replace('"', "&quot;"), "ss\\w0rd", key_text, "bobs\""}
-    told = [(place, secret) for place, text in shown.items() for secret in forms if secret in text]
-    assert told == []
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert told == {"bobs": 40, "rotated": ["first", "second"], "copied": 20}
+    assert lags == [True, True]
+    events = files_of(tmp_path / "events")
+    for place in (driver.directory, tmp_path / "store", tmp_path / "executors"):
+        shown |= files_of(place)
+    # Options are shown; this is why they must not hold secrets.
+    assert "kafka.ssl.keystore.key" in "".join(events.values())
+    key = broker.private_key.read_text().splitlines()[1]
+    secrets = {PASSWORD, json.dumps(PASSWORD)[1:-1], PASSWORD.replace('"', "&quot;"), "b0bs-own", key}
+    all_shown = {**shown, **events}
+    assert [(place, one) for place, text in all_shown.items() for one in secrets if one in text] == []
+
+
+def settings(broker: Broker, secrets: Path) -> dict[str, object]:
+    (secrets / "username").write_text(USER)
+    (secrets / "password").write_text(PASSWORD + "\n")
+    return {
+        "bootstrapServers": broker.secure,
+        "protocol": "SASL_SSL",
+        "sasl": {
+            "mechanism": "SCRAM-SHA-512",
+            "usernameFile": str(secrets / "username"),
+            "passwordFile": str(secrets / "password"),
+        },
+        "caFile": str(broker.ca),
+        "client": {"certificateFile": str(broker.certificate), "privateKeyFile": str(broker.private_key)},
+    }
 
 
 def conf(tmp_path: Path) -> dict[str, str]:
-    (tmp_path / "events").mkdir()
     return {
-        # A worker and an executor of their own: the settings must reach another JVM than the driver's.
+        # An executor of its own: the settings must reach another JVM than the driver's.
         "spark.master": "local-cluster[1,2,1024]",
         "spark.executor.memory": "512m",
         "spark.jars": ",".join(map(str, connector_jars("kafka"))),
@@ -116,13 +139,13 @@ def what_spark_shows(ui: str) -> dict[str, str]:
 
 
 def fetched(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - our own, on loopback
+    with urllib.request.urlopen(url, timeout=30) as answer:
         return answer.read().decode()
 
 
 def command_lines(driver) -> dict[str, str]:
-    processes = [psutil.Process(driver.process.pid), *psutil.Process(driver.process.pid).children(recursive=True)]
-    return {f"process {one.pid}": " ".join(one.cmdline()) for one in processes}
+    own = psutil.Process(driver.process.pid)
+    return {f"process {one.pid}": " ".join(one.cmdline()) for one in [own, *own.children(recursive=True)]}
 
 
 def files_of(directory: Path) -> dict[str, str]:

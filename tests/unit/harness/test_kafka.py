@@ -115,17 +115,22 @@ def test_good_files_are_no_problem(files):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "field", "advice"),
+    ("file", "field", "advice"),
     [
-        ("p", None, "spec.kafka.sasl.password", "No such file"),
-        ("u", " ", "spec.kafka.sasl.username", "is empty"),
-        ("ca", "MIIB…", "spec.kafka.tls.ca", "must be PEM"),
-        ("crt", "-----BEGIN PRIVATE KEY-----", "spec.kafka.tls.client.certificate", "BEGIN CERTIFICATE"),
-        ("key", "-----BEGIN RSA PRIVATE KEY-----", "spec.kafka.tls.client.privateKey", "PKCS8"),
-        ("key", "-----BEGIN ENCRYPTED PRIVATE KEY-----", "spec.kafka.tls.client.privateKey", "is encrypted"),
+        (("p", None), "spec.kafka.sasl.password", "No such file"),
+        (("u", " "), "spec.kafka.sasl.username", "is empty"),
+        (("ca", "MIIB…"), "spec.kafka.tls.ca", "must be PEM"),
+        (("crt", "-----BEGIN PRIVATE KEY-----"), "spec.kafka.tls.client.certificate", "BEGIN CERTIFICATE"),
+        (("key", "-----BEGIN RSA PRIVATE KEY-----"), "spec.kafka.tls.client.privateKey", "PKCS8"),
+        (
+            ("key", "-----BEGIN ENCRYPTED PRIVATE KEY-----"),
+            "spec.kafka.tls.client.privateKey",
+            "is encrypted",
+        ),
     ],
 )
-def test_a_bad_file_is_told_with_its_field(files, tmp_path, name, content, field, advice):
+def test_a_bad_file_is_told_with_its_field(files, tmp_path, file, field, advice):
+    name, content = file
     if content is None:
         (tmp_path / name).unlink()
     else:

@@ -54,7 +54,8 @@ def test_secrets_of_kafka_are_files_of_this_machine(tmp_path):
         "spec.kafka.sasl.password",
         "spec.kafka.tls.ca",
     ]
-    for line, path in zip(told, ("kafka-user/username", "kafka-user/password", "private-ca/ca.crt"), strict=True):
+    paths = ("kafka-user/username", "kafka-user/password", "private-ca/ca.crt")
+    for line, path in zip(told, paths, strict=True):
         file = tmp_path / "secrets" / path
         assert f"Put it into {file}" in line
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Kafka's Secrets as files: the same paths in driver and executors, named by run.json, never their content."""
+"""Kafka's Secrets as files: at the same paths in driver and executors. run.json names them, no more."""
 
 from __future__ import annotations
 
@@ -109,7 +109,12 @@ def kafka_section(kafka: Kafka | None, *, where: Callable[[NeededFile], str]) ->
 
 def _of_secret(volume: str, field: str, secret: str, key: str, file: str) -> NeededFile:
     return NeededFile(
-        field=f"{VOLUME_FIELDS[volume]}.{field}", volume=volume, kind="Secret", name=secret, key=key, file=file
+        field=f"{VOLUME_FIELDS[volume]}.{field}",
+        volume=volume,
+        kind="Secret",
+        name=secret,
+        key=key,
+        file=file,
     )
 
 
