@@ -1,13 +1,16 @@
 """`spec.kafka` against a real broker with SASL and TLS: it connects, and no secret is shown anywhere."""
 
+import contextlib
 import json
 import os
+import shutil
 import urllib.request
 from pathlib import Path
 
 import psutil
 import pytest
 
+from headrace_jobs.harness.driver_jvm import spark_home
 from headrace_jobs.jvm.jars import connector_jars
 from tests.spark.kafka.broker import PASSWORD, USER, Broker, running_broker
 
@@ -53,7 +56,7 @@ told["rotated"] = []
 for password in ("first", "second"):
     (place / "secrets/rotated").write_text(password)
     handler.handle(asked)
-    told["rotated"].append(jvm.java.lang.String(asked[0].getPassword()).toString())
+    told["rotated"].append(jvm.java.lang.String(asked[0].getPassword()))
 
 def copy(frame, batch_id):
     frame.select("value").write.format("kafka").option("topic", "copied").save()
@@ -70,9 +73,16 @@ spark.streams.awaitAnyTermination()
 """
 
 
+@pytest.fixture
+def executor_files():
+    """Where a worker on this machine keeps the logs of its executors. Spark has no setting for it."""
+    work = spark_home() / "work"
+    yield work
+    shutil.rmtree(work, ignore_errors=True)
+
+
 @pytest.mark.full  # fetches a broker (45 MB) the first time
-def test_a_job_without_a_word_of_security_reaches_a_secured_broker(drive, tmp_path, monkeypatch):
-    monkeypatch.setenv("SPARK_WORKER_DIR", str(tmp_path / "executors"))
+def test_a_job_without_a_word_of_security_reaches_a_secured_broker(drive, tmp_path, executor_files):
     for name in ("secrets", "broker", "events"):
         (tmp_path / name).mkdir()
     with running_broker(tmp_path / "broker") as broker:
@@ -90,8 +100,9 @@ def test_a_job_without_a_word_of_security_reaches_a_secured_broker(drive, tmp_pa
     assert told == {"bobs": 40, "rotated": ["first", "second"], "copied": 20}
     assert lags == [True, True]
     events = files_of(tmp_path / "events")
-    for place in (driver.directory, tmp_path / "store", tmp_path / "executors"):
+    for place in (driver.directory, tmp_path / "store", executor_files):
         shown |= files_of(place)
+    assert any(name.endswith("stderr") for name in shown), "the executor's log is not among it"
     # Options are shown; this is why they must not hold secrets.
     assert "kafka.ssl.keystore.key" in "".join(events.values())
     key = broker.private_key.read_text().splitlines()[1]
@@ -145,9 +156,19 @@ def fetched(url: str) -> str:
 
 def command_lines(driver) -> dict[str, str]:
     own = psutil.Process(driver.process.pid)
-    return {f"process {one.pid}": " ".join(one.cmdline()) for one in [own, *own.children(recursive=True)]}
+    lines = {}
+    for process in [own, *own.children(recursive=True)]:
+        with contextlib.suppress(psutil.Error):  # Spark's short-lived children
+            lines[f"process {process.pid}"] = " ".join(process.cmdline())
+    assert any("CoarseGrainedExecutorBackend" in line for line in lines.values())
+    return lines
 
 
 def files_of(directory: Path) -> dict[str, str]:
-    files = [Path(home) / name for home, _, names in os.walk(directory) for name in names]
+    files = [
+        Path(home) / name
+        for home, _, names in os.walk(directory)
+        for name in names
+        if not name.endswith(".jar")
+    ]
     return {str(file): file.read_text(errors="replace") for file in files}

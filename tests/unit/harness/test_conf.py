@@ -1,6 +1,7 @@
 """Settings that Headrace owns cannot be changed, and everything else can."""
 
 import json
+import re
 
 import pytest
 
@@ -38,6 +39,21 @@ def test_a_store_that_does_not_answer_is_not_waited_for_all_day():
     assert conf_of()["spark.hadoop.fs.s3a.connection.timeout"] == "30s"
     own = {"spark.hadoop.fs.s3a.connection.timeout": "5s"}
     assert conf_of(**own)["spark.hadoop.fs.s3a.connection.timeout"] == "5s"
+@pytest.mark.parametrize(
+    ("option", "hidden"),
+    [
+        ("kafka.sasl.jaas.config", True),
+        ("kafka.ssl.keystore.key", True),
+        ("url", True),
+        ("kafka.bootstrap.servers", False),
+        ("subscribe", False),
+    ],
+)
+def test_spark_hides_the_secrets_that_code_puts_into_options(option: str, hidden: bool):
+    pattern = conf_of()["spark.sql.redaction.options.regex"]
+    assert (re.search(pattern, option) is not None) is hidden
+    own = {"spark.sql.redaction.options.regex": "mine"}
+    assert conf_of(**own)["spark.sql.redaction.options.regex"] == "mine"
 
 
 def test_our_jar_joins_the_users_jars():

@@ -49,6 +49,8 @@ def test_a_good_run_file():
         ("trigger.intervalSeconds", -1, "trigger.intervalSeconds: -1 is not a number above 0"),
         ("watchParent", "yes", "watchParent: 'yes' is not true or false"),
         ("watchdog.action", "Nothing", "watchdog.action: 'Nothing' is not Restart or Report"),
+        ("kafka", "kafka:9092", "kafka: must be an object"),
+        ("kafka", {"bootstrapServers": None}, "kafka.protocol: is missing"),
         ("agent.port", -1, "agent.port: -1 is not a whole number of at least 0"),
         ("standby", True, "unknown: standby"),
         ("agent.tls", True, "unknown: agent.tls"),
