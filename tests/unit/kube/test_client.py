@@ -69,10 +69,11 @@ def test_a_list_comes_in_pages():
         (200, {"metadata": {}, "items": [{"n": 2}]}),
     ]
     handler, requests = answering(*pages)
-    items = run(handler, lambda client: client.list(PODS, "shop", selector="a=b"))
+    items = run(handler, lambda client: client.list(PODS, "shop", selector="a=b", fields="c=d"))
     assert items == [{"n": 1}, {"n": 2}]
     assert [request.query.get("continue") for request in requests] == [None, "next"]
     assert {request.query["labelSelector"] for request in requests} == {"a=b"}
+    assert {request.query["fieldSelector"] for request in requests} == {"c=d"}
 
 
 def test_a_page_that_is_too_old_makes_it_list_all_at_once():
