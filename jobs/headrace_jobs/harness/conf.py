@@ -45,8 +45,8 @@ _DEFAULT_CONF: Mapping[str, str] = {
     "spark.sql.streaming.numRecentProgressUpdates": "500",
     # The progress bar is for terminals; in a log it is noise.
     "spark.ui.showConsoleProgress": "false",
-    # Passwords and keys that code puts into Kafka options itself: Spark's own pattern knows URLs only, and
-    # would show them in plans, in the UI and in event logs.
+    # What code puts into Kafka options itself: Spark hides values that speak of passwords, secrets or tokens,
+    # but would show a private key in plans, in the UI and in event logs.
     "spark.sql.redaction.options.regex": "(?i)url|[.]sasl[.]jaas[.]config|[.]ssl[.]keystore[.]key",
 }
 

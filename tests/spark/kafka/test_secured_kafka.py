@@ -28,12 +28,16 @@ numbers = spark.range(20).selectExpr("cast(id as string) as key", "cast(id as st
 numbers.write.format("kafka").option("topic", "numbers").save()
 # Another broker: nothing of the manifest's settings may reach it.
 numbers.write.save(format="kafka", topic="plain", **{"kafka.bootstrap.servers": elsewhere})
-# The code's own user, over the manifest's TLS: first as Kafka has it, then by our class.
+# The code's own user and key, over the manifest's authority: first as Kafka has it, then by our class.
 module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 (place / "secrets/bob").write_text("bob")
 (place / "secrets/bobs").write_text("b0bs-own\n")
 files = f'usernameFile="{place}/secrets/bob" passwordFile="{place}/secrets/bobs"'
 bob = numbers.write.format("kafka").option("topic", "bobs").option("kafka.sasl.mechanism", "PLAIN")
+bob.option("kafka.ssl.keystore.type", "PEM").options(**{
+    "kafka.ssl.keystore.certificate.chain": (place / "broker/client.crt").read_text(),
+    "kafka.ssl.keystore.key": (place / "broker/client.key").read_text(),
+})
 bob.option("kafka.sasl.jaas.config", f'{module} username="bob" password="b0bs-own";').save()
 bob.option("kafka.sasl.jaas.config", f"{module} {files};").option(
     "kafka.sasl.client.callback.handler.class", "dev.headrace.KafkaFileCredentials").save()
