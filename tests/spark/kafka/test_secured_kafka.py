@@ -22,7 +22,18 @@ from pyspark.sql import SparkSession
 
 place, elsewhere = Path(sys.argv[1]), sys.argv[2]
 spark = SparkSession.builder.getOrCreate()
+jvm, gateway = spark._jvm, spark.sparkContext._gateway
 told = {}
+
+# Made before they are written to: producers stumble over topics that come into being under them.
+properties = jvm.java.util.Properties()
+properties.setProperty("bootstrap.servers", elsewhere)
+admin = jvm.org.apache.kafka.clients.admin.Admin.create(properties)
+topics = jvm.java.util.ArrayList()
+for name in ("numbers", "plain", "bobs", "copied", "sunk"):
+    topics.add(jvm.org.apache.kafka.clients.admin.NewTopic(name, 2, 1))
+admin.createTopics(topics).all().get()
+admin.close()
 
 numbers = spark.range(20).selectExpr("cast(id as string) as key", "cast(id as string) as value")
 numbers.write.format("kafka").option("topic", "numbers").save()
@@ -48,7 +59,6 @@ def read(topic):
 told["bobs"] = read("bobs").count()
 
 # A rotated Secret is read for the next connection, by the same client.
-jvm, gateway = spark._jvm, spark.sparkContext._gateway
 handler = jvm.dev.headrace.KafkaFileCredentials()
 flag = jvm.javax.security.auth.login.AppConfigurationEntry.LoginModuleControlFlag.REQUIRED
 paths = {"usernameFile": f"{place}/secrets/bob", "passwordFile": f"{place}/secrets/rotated"}
