@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace_jobs.jvm import find_java
-from tests.e2e.services import LOGGING, broker_jars
+from headrace_jobs.jvm.jars import locked_jars
+from tests.e2e.services import LOGGING
+from tests.e2e.testimages import KAFKA_LOCK
 from tests.spark.harness.conftest import wait_for
 
 USER = "alice"
@@ -77,7 +79,7 @@ def running_broker(home: Path) -> Iterator[Broker]:
         str(find_java().executable),
         *("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
         f"-Dlog4j2.configurationFile={home}/log4j2.properties",
-        *("-cp", os.pathsep.join(map(str, broker_jars()))),
+        *("-cp", os.pathsep.join(map(str, locked_jars(KAFKA_LOCK)))),
     ]
     user = f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"
     log = home / "broker.log"

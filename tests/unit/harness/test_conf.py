@@ -39,6 +39,8 @@ def test_a_store_that_does_not_answer_is_not_waited_for_all_day():
     assert conf_of()["spark.hadoop.fs.s3a.connection.timeout"] == "30s"
     own = {"spark.hadoop.fs.s3a.connection.timeout": "5s"}
     assert conf_of(**own)["spark.hadoop.fs.s3a.connection.timeout"] == "5s"
+
+
 @pytest.mark.parametrize(
     ("option", "hidden"),
     [

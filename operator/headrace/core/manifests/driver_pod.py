@@ -5,8 +5,8 @@ from __future__ import annotations
 from headrace.core.manifests.attempt import DriverAttempt, Manifest, Platform
 from headrace.core.manifests.code import fetched_files
 from headrace.core.manifests.config_map import code_key
-from headrace.core.manifests.keeper_pod import FETCHED_VOLUME, code_fetch, store_check, trust_maker
 from headrace.core.manifests.kafka_files import kafka_mounts, kafka_volumes
+from headrace.core.manifests.keeper_pod import FETCHED_VOLUME, code_fetch, store_check, trust_maker
 from headrace.core.manifests.places import (
     AGENT_PORT,
     BLOCK_MANAGER_PORT,

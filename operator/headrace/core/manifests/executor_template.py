@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headrace.core.manifests.attempt import DriverAttempt, Manifest, Platform
-from headrace.core.manifests.keeper_pod import trust_maker
 from headrace.core.manifests.kafka_files import kafka_mounts, kafka_volumes
+from headrace.core.manifests.keeper_pod import trust_maker
 from headrace.core.manifests.pod import container, patched, pod_spec, without_empty
 from headrace.core.manifests.requirements import (
     python_path,

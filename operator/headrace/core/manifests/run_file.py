@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from headrace.core.manifests.attempt import DriverAttempt, Manifest, Platform
 from headrace.core.manifests.code import program_file, py_files
-from headrace.core.manifests.places import AGENT_PORT, CODE, TOKEN, TOKEN_FILE, WORK
 from headrace.core.manifests.kafka_files import kafka_section
+from headrace.core.manifests.places import AGENT_PORT, CODE, TOKEN, TOKEN_FILE, WORK
 from headrace.core.manifests.spark_conf import spark_conf
 
 TERMINATION_MESSAGE = "/dev/termination-log"
