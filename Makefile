@@ -107,6 +107,10 @@ bench: setup ## Speed, as ratios in one run; one JSON line per figure, results i
 bench-cluster: setup ## Starts of the cluster, image sizes; takes a running cluster of this machine down
 	@$(PY) bench/cluster.py
 
+.PHONY: bench-submit
+bench-submit: setup ## What a StreamJob costs the operator, on a real API server without pods
+	@$(PY) bench/submit.py
+
 .PHONY: clean
 clean: ## Remove what the targets made in this checkout (caches outside it stay)
 	rm -rf .venv .headrace dist build bench/results .pytest_cache .ruff_cache .hypothesis .import_linter_cache jobs/headrace_jobs/jars

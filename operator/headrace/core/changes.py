@@ -67,6 +67,8 @@ _LEAVES = tuple(leaves(StreamJobSpec))
 
 def classify(old: StreamJobSpec, new: StreamJobSpec) -> ChangePlan:
     """Every field that differs, with its class."""
+    if old == new:
+        return ChangePlan(())
     changed = [
         _changed(leaf, ("spec", *leaf.path, *below), before, after)
         for leaf in _LEAVES

@@ -19,7 +19,8 @@ log = logging.getLogger("headrace")
 
 async def keep_budget(api: Api, memory: Memory, job: Job) -> None:
     wanted = job.spec.driver.evictions == "Block"
-    if not wanted and job.uid in memory.without_budget:
+    never_wanted = job.generation == 1  # as it was created, the spec has asked for none
+    if not wanted and (never_wanted or job.uid in memory.without_budget):
         return
     memory.without_budget.pop(job.uid, None)
     name = disruption_budget_name(job.name)

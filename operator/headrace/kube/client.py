@@ -29,6 +29,14 @@ _JSON = "application/json"
 _CHUNK = 500
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """A list of objects, all as they were at one version."""
+
+    items: list[Object]
+    version: int
+
+
 class Api(Protocol):
     """The calls, for callers and for the fakes of tests."""
 
@@ -41,8 +49,11 @@ class Api(Protocol):
         *,
         selector: str | None = None,
         fields: str | None = None,
-    ) -> list[Object]:
-        """`selector` chooses by labels, `fields` by the few fields that the API can choose by."""
+    ) -> Snapshot:
+        """Consistent: all that was there when it was asked for.
+
+        `selector` chooses by labels, `fields` by the few fields that the API can choose by.
+        """
         ...
 
     async def create(self, resource: Resource, namespace: str, body: Object) -> Object: ...
@@ -121,7 +132,7 @@ class KubeClient:
         *,
         selector: str | None = None,
         fields: str | None = None,
-    ) -> list[Object]:
+    ) -> Snapshot:
         chosen = {"labelSelector": selector, "fieldSelector": fields}
         query = {name: value for name, value in chosen.items() if value is not None}
         try:
@@ -130,14 +141,14 @@ class KubeClient:
             # The snapshot that the pages come from is compacted: all at once, then.
             return await self._pages(resource, namespace, query)
 
-    async def _pages(self, resource: Resource, namespace: str | None, query: dict[str, str]) -> list[Object]:
+    async def _pages(self, resource: Resource, namespace: str | None, query: dict[str, str]) -> Snapshot:
         items: list[Object] = []
         while True:
             page = await self._call("list", "GET", resource, resource.path(namespace), query=query)
             items += page["items"]
             following = page["metadata"].get("continue")
             if not following:
-                return items
+                return Snapshot(items, int(page["metadata"]["resourceVersion"]))
             query = {**query, "continue": following}
 
     async def create(self, resource: Resource, namespace: str, body: Object) -> Object:

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 
 _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-_TOKEN_SECONDS = 60.0
+_HEADER_SECONDS = 60.0
 _REQUEST_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 
@@ -41,22 +41,23 @@ def in_cluster(
     return Credentials(
         server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
         tls=ssl.create_default_context(cafile=str(directory / "ca.crt")),
-        authorization=_TokenFile(token, clock).header,
+        # The kubelet replaces the token about once an hour, well before the old one ends.
+        authorization=_Header(lambda: f"Bearer {token.read_text().strip()}", clock).fresh,
     )
 
 
 @dataclass
-class _TokenFile:
-    """The kubelet replaces the token about once an hour, well before the old one ends."""
+class _Header:
+    """Read again now and then; for each request anew it would cost more than the request."""
 
-    path: Path
+    read: Callable[[], str | None]
     clock: Callable[[], float]
-    _header: str = ""
+    _header: str | None = None
     _read_at: float = float("-inf")
 
-    def header(self) -> str:
-        if self.clock() - self._read_at > _TOKEN_SECONDS:
-            self._header, self._read_at = f"Bearer {self.path.read_text().strip()}", self.clock()
+    def fresh(self) -> str | None:
+        if self.clock() - self._read_at > _HEADER_SECONDS:
+            self._header, self._read_at = self.read(), self.clock()
         return self._header
 
 
@@ -69,8 +70,11 @@ def _from_kubeconfig() -> Credentials:
     return Credentials(
         server=configuration.host.rstrip("/"),
         tls=_tls(configuration) if configuration.host.startswith("https") else None,
-        # The name of the entry has changed between versions of the client.
-        authorization=lambda: configuration.get_api_key_with_prefix("BearerToken", "authorization"),
+        authorization=_Header(
+            # The name of the entry has changed between versions of the client.
+            lambda: configuration.get_api_key_with_prefix("BearerToken", "authorization"),
+            time.monotonic,
+        ).fresh,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,8 +45,14 @@ class Found:
 
 
 def sort_out(
-    job: Job, *, pods: Iterable[Object], config_maps: Iterable[Object], services: Iterable[Object]
+    job: Job,
+    *,
+    pods: Iterable[Object],
+    config_maps: Iterable[Object],
+    services: Iterable[Object],
+    known_pins: MutableMapping[str, RunPin],
 ) -> Found:
+    """`known_pins` by the uid of their ConfigMap, which is immutable: each is parsed once."""
     pods, config_maps = list(pods), list(config_maps)
     ours = [pod for pod in pods if is_owned(pod, job.uid)]
     # Spark makes the executors, so they are not ours by ownership.
@@ -58,7 +64,7 @@ def sort_out(
         executors=tuple(executors),
         keepers=tuple(pod for pod in ours if label(pod, ROLE_LABEL) == KEEPER_ROLE),
         deletions=tuple(sorted(deletions, key=lambda pod: int(label(pod, TRY_LABEL)))),
-        pins={run: read_run_pin(thing, run=run) for thing in pins for run in [int(label(thing, RUN_LABEL))]},
+        pins={pin.run: pin for thing in pins for pin in [_pin(thing, known_pins)]},
         config_maps={name_of(thing): thing for thing in _ours(config_maps, job)},
         services={name_of(thing): thing for thing in _ours(services, job)},
         foreign=tuple(pod for pod in pods if not any(pod in known for known in (ours, executors, deletions))),
@@ -93,6 +99,13 @@ def uid_of(thing: Object) -> str:
 
 def is_leaving(thing: Object) -> bool:
     return thing["metadata"].get("deletionTimestamp") is not None
+
+
+def _pin(config_map: Object, known: MutableMapping[str, RunPin]) -> RunPin:
+    uid = uid_of(config_map)
+    if uid not in known:
+        known[uid] = read_run_pin(config_map, run=int(label(config_map, RUN_LABEL)))
+    return known[uid]
 
 
 def _ours(things: Iterable[Object], job: Job) -> list[Object]:

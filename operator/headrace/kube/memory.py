@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from headrace.api import StreamJobSpec
+from headrace.core.manifests import RunPin
 from headrace.core.model import ObservedAttempt, Problem
 
 K = TypeVar("K")
@@ -33,6 +35,11 @@ AttemptKey = tuple[str, int, int]
 
 @dataclass
 class Memory:
+    # What was parsed before: the spec of a job by uid and generation, a pin by the uid of its ConfigMap.
+    specs: Recent[tuple[str, int], StreamJobSpec] = field(
+        default_factory=Recent[tuple[str, int], StreamJobSpec]
+    )
+    pins: Recent[str, RunPin] = field(default_factory=Recent[str, RunPin])
     # A pod that ended and was removed at once tells its last words only to those who watch.
     last_words: Recent[AttemptKey, ObservedAttempt] = field(
         default_factory=Recent[AttemptKey, ObservedAttempt]

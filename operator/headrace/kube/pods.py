@@ -97,11 +97,16 @@ def has_ended(pod: Pod) -> bool:
     return pod.get("status", {}).get("phase") in _FINAL_PHASES
 
 
+def is_placed(pod: Pod) -> bool:
+    """On a node, and not at its end."""
+    placed = _condition(pod.get("status", {}), "PodScheduled")
+    return placed is not None and placed["status"] == "True" and not has_ended(pod)
+
+
 def may_wait_for_volumes(pod: Pod, *, now: datetime) -> bool:
     """Placed on a node for a while, and no container has begun: only the pod's Events can tell why."""
     status = pod.get("status", {})
-    placed = _condition(status, "PodScheduled")
-    if status.get("phase") != "Pending" or placed is None or placed["status"] != "True":
+    if status.get("phase") != "Pending" or not is_placed(pod):
         return False
     sandbox = _condition(status, "PodReadyToStartContainers")
     if sandbox is not None and sandbox["status"] == "True":

@@ -1,8 +1,7 @@
-"""One look at everything of a job on the cluster: consistent reads, and a call to the driver's agent."""
+"""One look at everything of a job: what the cache holds of it, and a call to the driver's agent."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from headrace.core.model import (
     Removal,
 )
 from headrace.kube.agent import AgentAddress, Agents
+from headrace.kube.cache import Cache
 from headrace.kube.client import Api, Object
 from headrace.kube.code import Sources, look_at_code
 from headrace.kube.errors import Denied, NotFound
@@ -64,19 +64,33 @@ def attempt_uid(job_uid: str, attempt: AttemptNumber) -> str:
 
 
 async def look(
-    api: Api, agents: Agents, memory: Memory, job: Job, status: StreamJobStatus, *, now: datetime
+    api: Api,
+    cache: Cache,
+    agents: Agents,
+    job: Job,
+    status: StreamJobStatus,
+    *,
+    memory: Memory,
+    now: datetime,
+    for_certain: bool = False,
 ) -> Sight:
-    selector = f"{JOB_LABEL}={job.name}"
-    pods, config_maps, services, sources, executor_set = await asyncio.gather(
-        api.list(PODS, job.namespace, selector=selector),
-        api.list(CONFIG_MAPS, job.namespace, selector=selector),
-        api.list(SERVICES, job.namespace, selector=selector),
-        look_at_code(api, job.namespace, job.spec.application),
-        _executor_set(api, job, status),
+    """`for_certain`: the pods are those that there are now, not those that were last heard of."""
+    key = (job.namespace, job.name)
+    if for_certain:
+        listed = await api.list(PODS, job.namespace, selector=f"{JOB_LABEL}={job.name}")
+        cache.replace(PODS, listed, job=key)
+    sources = await look_at_code(api, job.namespace, job.spec.application)
+    found = sort_out(
+        job,
+        pods=cache.children(PODS, key),
+        config_maps=cache.children(CONFIG_MAPS, key),
+        services=cache.children(SERVICES, key),
+        known_pins=memory.pins,
     )
-    found = sort_out(job, pods=pods, config_maps=config_maps, services=services)
     current = current_attempt(status)
-    address = agent_address(job, found.drivers.get(current)) if current is not None else None
+    driver = found.drivers.get(current) if current is not None else None
+    executor_set = await _executor_set(api, job, status) if driver and is_running(driver) else None
+    address = agent_address(job, driver)
     report = await agents.status(address) if address is not None else None
     attempts = _attempts(job, status, found, report, memory=memory, now=now)
     observed = Observed(
@@ -170,7 +184,7 @@ async def _with_mount_problems(
         chosen = f"involvedObject.uid={uid_of(pod)},reason={FAILED_MOUNT}"
         with contextlib.suppress(Denied):  # a better reason is all that is lost
             events = await api.list(EVENTS, job.namespace, fields=chosen)
-            seen[index] = replace(attempt, waiting=mount_problem(events))
+            seen[index] = replace(attempt, waiting=mount_problem(events.items))
     return tuple(seen)
 
 

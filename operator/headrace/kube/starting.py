@@ -74,7 +74,11 @@ async def _create(api: Api, tokens: AgentTokens, platform: Platform, attempt: Dr
     with contextlib.suppress(AlreadyExists):
         await api.create(SECRETS, namespace, token_secret(attempt, token=tokens.of(attempt.uid)))
     await ensure_config_map(api, platform, attempt)
-    await api.apply(SERVICES, namespace, driver_service(attempt))
+    service = driver_service(attempt)
+    try:
+        await api.create(SERVICES, namespace, service)
+    except AlreadyExists:
+        await api.apply(SERVICES, namespace, service)
     try:
         await api.create(PODS, namespace, driver_pod(attempt, platform))
     except AlreadyExists:

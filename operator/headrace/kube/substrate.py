@@ -8,6 +8,7 @@ written, with the version that was read as precondition, before the action is pe
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -32,9 +33,10 @@ from headrace.core.model import AttemptPhase, Code, Job
 from headrace.core.revision import revision_of
 from headrace.kube.agent import Agents, AgentTokens
 from headrace.kube.budget import keep_budget
+from headrace.kube.cache import Cache
 from headrace.kube.client import Api, Object
 from headrace.kube.deleting import delete_checkpoints, set_finalizer, stop_deleting
-from headrace.kube.errors import AlreadyExists, NotFound
+from headrace.kube.errors import AlreadyExists, ApiError, NotFound
 from headrace.kube.found import attempt_of, is_leaving, label, name_of, uid_of
 from headrace.kube.memory import Memory
 from headrace.kube.pods import ended_of, observed_attempt
@@ -43,7 +45,7 @@ from headrace.kube.seeding import seed
 from headrace.kube.sight import Sight, agent_address, look
 from headrace.kube.starting import StartRefused, driver_attempt, start
 from headrace.kube.store import location_of
-from headrace.kube.tidy import leftovers
+from headrace.kube.tidy import Leftover
 from headrace.kube.upkeep import remove, repair
 
 # After its own time limit a driver gets this much to go; then its pod is deleted.
@@ -56,11 +58,23 @@ class KubeSubstrate:
     agents: Agents
     tokens: AgentTokens
     platform: Platform
+    cache: Cache
     memory: Memory = field(default_factory=Memory)
 
-    async def observe(self, job: Job, status: StreamJobStatus, *, now: datetime) -> Sight:
+    async def observe(
+        self, job: Job, status: StreamJobStatus, *, now: datetime, for_certain: bool = False
+    ) -> Sight:
         """Everything the planner needs. Changes nothing."""
-        return await look(self.api, self.agents, self.memory, job, status, now=now)
+        return await look(
+            self.api,
+            self.cache,
+            self.agents,
+            job,
+            status,
+            memory=self.memory,
+            now=now,
+            for_certain=for_certain,
+        )
 
     async def perform(
         self,
@@ -103,10 +117,12 @@ class KubeSubstrate:
             case StopDeleting():
                 await stop_deleting(self.api, job, sight.found)
 
-    async def upkeep(self, job: Job, status: StreamJobStatus, sight: Sight) -> None:
+    async def repair(self, job: Job, status: StreamJobStatus, sight: Sight) -> None:
         await repair(self.api, self.platform, job, status, sight.found)
         await keep_budget(self.api, self.memory, job)
-        for leftover in list(leftovers(job, status, sight.found)):
+
+    async def remove(self, job: Job, leftovers: Iterable[Leftover]) -> None:
+        for leftover in leftovers:
             await remove(self.api, job, leftover)
 
     def note_pod(self, pod: Object) -> None:
@@ -118,12 +134,37 @@ class KubeSubstrate:
         ended = observed_attempt(pod, None, assumed=AttemptPhase.STARTING, now=created)
         self.memory.last_words[(owners[0]["uid"], *attempt_of(pod))] = ended
 
+    async def pin_ahead(self, job: Job, sight: Sight, action: PinRun) -> bool:
+        """Pins a run that has no pin yet. Whether that was possible; if not, `perform` says why.
+
+        It takes nothing away and nothing runs by it, so no status needs to name it before: what was pinned
+        for a run that does not come about is pinned anew, or removed.
+        """
+        pin = self._wanted_pin(job, sight, action)
+        if pin is None or pin.name in sight.found.config_maps:
+            return False
+        try:
+            await self.api.create(CONFIG_MAPS, job.namespace, run_pin(pin))
+        except ApiError:
+            return False
+        return True
+
     async def _pin(self, job: Job, sight: Sight, action: PinRun) -> None:
+        pin = self._wanted_pin(job, sight, action)
+        if pin is None:
+            return  # changed since it was looked at: the next look decides
+        if (old := sight.found.config_maps.get(pin.name)) is not None:
+            # A newer edit before the run has begun. The uid is proof that nobody pinned it anew meanwhile.
+            await self.api.delete(CONFIG_MAPS, job.namespace, pin.name, uid=uid_of(old))
+        with contextlib.suppress(AlreadyExists):
+            await self.api.create(CONFIG_MAPS, job.namespace, run_pin(pin))
+
+    def _wanted_pin(self, job: Job, sight: Sight, action: PinRun) -> RunPin | None:
         code, location = sight.sources.code, location_of(job, sight.found, self.platform)
         if not isinstance(code, Code) or revision_of(action.spec, code.digest) != action.revision:
-            return  # changed since it was looked at: the next look decides
+            return None
         assert location is not None  # validation has made sure
-        pin = RunPin(
+        return RunPin(
             namespace=job.namespace,
             job=job.name,
             job_uid=job.uid,
@@ -134,11 +175,6 @@ class KubeSubstrate:
             location=location,
             code=sight.sources.files,
         )
-        if (old := sight.found.config_maps.get(pin.name)) is not None:
-            # A newer edit before the run has begun. The uid is proof that nobody pinned it anew meanwhile.
-            await self.api.delete(CONFIG_MAPS, job.namespace, pin.name, uid=uid_of(old))
-        with contextlib.suppress(AlreadyExists):
-            await self.api.create(CONFIG_MAPS, job.namespace, run_pin(pin))
 
     async def _start(self, job: Job, status: StreamJobStatus, sight: Sight, action: StartAttempt) -> None:
         number = (action.run, action.attempt)

@@ -15,9 +15,11 @@ import aiohttp
 from aiohttp import web
 
 from headrace.kube.agent import AgentTokens, HttpAgents
+from headrace.kube.cache import CACHED, Cache
 from headrace.kube.client import KubeClient
 from headrace.kube.credentials import Credentials, load_credentials, open_session
 from headrace.kube.errors import ApiError, NotFound
+from headrace.kube.remembering import RememberingApi
 from headrace.kube.resources import STREAM_JOBS
 from headrace.kube.substrate import KubeSubstrate
 from headrace.runtime.events import EventRecorder
@@ -29,6 +31,7 @@ from headrace.runtime.monitor import Monitor
 from headrace.runtime.options import Options
 from headrace.runtime.queue import WorkQueue
 from headrace.runtime.reconcile import Key, NoLongerLeader, Reconciler
+from headrace.runtime.relist import Relists
 from headrace.runtime.watches import Watches
 from headrace.runtime.workers import Workers
 
@@ -65,21 +68,31 @@ class Operator:
             await asyncio.sleep(self.lease.timing.renewed_every_seconds * random.uniform(0.5, 1))  # noqa: S311
         log.info("this operator leads")
         await self._wait_for_api()
+        cache = self.reconciler.cache
+        relists = Relists(
+            api=self.client, cache=cache, namespaces=self.options.namespaces, wake=self.workers.wake
+        )
         watches = Watches(
             credentials=self.credentials,
             namespaces=self.options.namespaces,
             health=self.health,
+            cache=cache,
             wake=self.workers.wake,
             note_pod=self.reconciler.substrate.note_pod,
-            is_own_version=lambda key, version: self.reconciler.own_versions.get(key) == version,
+            relisted=relists.ask,
         )
         await _first_of(
             self._keep_lease(),
             watches.run(),
-            self.workers.run(self.options.workers),
+            relists.run(),
+            self._work(relists),
             self.workers.monitor.run(self.workers.wake),
-            self._resync(),
+            self._resync(relists),
         )
+
+    async def _work(self, relists: Relists) -> None:
+        await relists.complete()
+        await self.workers.run(self.options.workers)
 
     async def _wait_for_api(self) -> None:
         """kopf watches what is there when it starts: a definition that comes later would never be watched."""
@@ -99,15 +112,15 @@ class Operator:
             await asyncio.sleep(self.lease.timing.renewed_every_seconds)
         raise NoLongerLeader
 
-    async def _resync(self) -> None:
-        """From a list of our own, spread over the whole interval: it heals whatever a watch has missed."""
+    async def _resync(self, relists: Relists) -> None:
+        """Everything is listed anew and every job looked at: it heals whatever a watch has missed."""
         while True:
             await asyncio.sleep(self.options.resync_seconds * random.uniform(0.9, 1.1))  # noqa: S311
-            for namespace in self.options.namespaces or (None,):
-                for job in await self.client.list(STREAM_JOBS, namespace):
-                    key: Key = (job["metadata"]["namespace"], job["metadata"]["name"])
-                    spread = random.uniform(0, self.options.resync_seconds / 2)  # noqa: S311
-                    self.workers.wake_at(key, time.monotonic() + spread)
+            for resource in CACHED:
+                relists.ask(resource.plural)
+            for key in self.reconciler.cache.jobs():
+                spread = random.uniform(0, self.options.resync_seconds / 2)  # noqa: S311
+                self.workers.wake_at(key, time.monotonic() + spread)
 
 
 async def run_operator(options: Options) -> None:
@@ -139,9 +152,11 @@ def _operator(
         now=_utc_now,
         clock=time.monotonic,
     )
+    cache = Cache()
+    api = RememberingApi(client, cache)
     reconciler = Reconciler(
-        api=client,
-        substrate=KubeSubstrate(client, agents, tokens, options.platform),
+        api=api,
+        substrate=KubeSubstrate(api, agents, tokens, options.platform, cache),
         events=EventRecorder(client, options.identity.partition("_")[0]),
         now=_utc_now,
         may_act=lease.leads,

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from headrace.api import StreamJobStatus
+from headrace.core.actions import DeleteCheckpoints, PinRun, SeedRun, StartAttempt
 from headrace.core.conditions import with_facts
 from headrace.core.decision import Plan, Sentence, stalled_facts
 from headrace.core.deletion import way_out
@@ -20,23 +21,26 @@ from headrace.core.model import Job, Problem
 from headrace.core.plan import plan
 from headrace.core.validate import deletes_checkpoints, is_held, job_of, validate
 from headrace.kube.agent import AgentAddress
+from headrace.kube.cache import Cache, JobKey, version_of
 from headrace.kube.client import Api, Object, status_patch
 from headrace.kube.deleting import set_finalizer
-from headrace.kube.errors import NotFound
+from headrace.kube.errors import Conflict
 from headrace.kube.found import is_leaving
-from headrace.kube.memory import Recent
 from headrace.kube.pins import pinned_spec
+from headrace.kube.pods import is_placed
 from headrace.kube.resources import STREAM_JOBS
-from headrace.kube.sight import Sight
+from headrace.kube.sight import Sight, current_attempt
 from headrace.kube.substrate import KubeSubstrate
+from headrace.kube.tidy import leftovers
 from headrace.runtime.events import EventRecorder
 
 log = logging.getLogger("headrace")
 
-Key = tuple[str, str]  # (namespace, name)
+Key = JobKey
 
 # Results come as events. This is for those that get lost while something is under way.
 _RECHECK_SECONDS = 10.0
+_SELDOM_SECONDS = 300.0
 
 
 class NoLongerLeader(Exception):
@@ -64,13 +68,14 @@ class Reconciler:
     events: EventRecorder
     now: Callable[[], datetime]
     may_act: Callable[[], bool]
-    # The versions that our own writes made: their events tell us nothing new.
-    own_versions: Recent[Key, str] = field(default_factory=Recent[Key, str])
+
+    @property
+    def cache(self) -> Cache:
+        return self.substrate.cache
 
     async def reconcile(self, key: Key) -> Outcome:
-        try:
-            manifest = await self.api.get(STREAM_JOBS, *key)
-        except NotFound:
+        manifest = self.cache.job(key)
+        if manifest is None:
             return GONE
         if is_leaving(manifest) and not is_held(manifest):
             return GONE  # owner references clean up, and nothing is to be started any more
@@ -83,14 +88,19 @@ class Reconciler:
 
     async def _validated(self, manifest: Object, status: StreamJobStatus) -> Job | Problem:
         """A spec that cannot be taken does not touch what runs: that goes on as it was pinned."""
+        metadata, specs = manifest["metadata"], self.substrate.memory.specs
+        known = (metadata["uid"], metadata["generation"])
+        if known in specs:
+            return job_of(manifest, specs[known])
         default_location = self.substrate.platform.checkpoint_location
         if is_leaving(manifest) and status.run is not None:
             # It begins nothing any more, and where its checkpoints are is known.
             default_location = default_location or status.run.path
         checked = validate(manifest, default_location=default_location)
+        if isinstance(checked, Job):
+            specs[known] = checked.spec
         if isinstance(checked, Job) or status.run is None:
             return checked
-        metadata = manifest["metadata"]
         spec = await pinned_spec(
             self.api,
             namespace=metadata["namespace"],
@@ -102,20 +112,38 @@ class Reconciler:
 
     async def _pass(self, manifest: Object, job: Job, status: StreamJobStatus) -> Outcome:
         now = self.now()
-        sight = await self.substrate.observe(job, status, now=now)
-        made = plan(job, status, sight.observed, now)
-        await self._write_status(manifest, made.status)
+        sight, made = await self._decide(job, status, now)
+        proven = await self._write_status(manifest, made.status)
         await self._say(manifest, made.says)
-        await self._act(manifest, job, made, sight, now)
+        await self._act(manifest, job, made, sight, now, proven=proven)
         return Outcome(
             job=job,
             status=made.status,
             report=sight.report,
             address=sight.address,
-            recheck_after=_recheck_after(made, now),
+            recheck_after=_recheck_after(made, sight, now),
         )
 
-    async def _act(self, manifest: Object, job: Job, made: Plan, sight: Sight, now: datetime) -> None:
+    async def _decide(self, job: Job, status: StreamJobStatus, now: datetime) -> tuple[Sight, Plan]:
+        """From what was heard of. What must not rest on hearsay is looked at again before it is decided."""
+        sight = await self.substrate.observe(job, status, now=now)
+        made = plan(job, status, sight.observed, now)
+        match made.actions:
+            case (PinRun() as pin,) if self.may_act() and await self.substrate.pin_ahead(job, sight, pin):
+                sight = await self.substrate.observe(job, status, now=now)
+                made = plan(job, status, sight.observed, now)
+        if _needs_certainty(made, sight, status):
+            sight = await self.substrate.observe(job, status, now=now, for_certain=True)
+            made = plan(job, status, sight.observed, now)
+        return sight, made
+
+    async def _act(
+        self, manifest: Object, job: Job, made: Plan, sight: Sight, now: datetime, *, proven: bool
+    ) -> None:
+        """`proven`: the server has just confirmed that the job is as it was read, by taking its status."""
+        unneeded = [] if job.paused else list(leftovers(job, made.status, sight.found))
+        if (made.actions or unneeded) and not proven:
+            await self._make_sure_it_is(manifest)
         for action in made.actions:
             self._make_sure_to_lead()
             log.debug("%s/%s: %s", job.namespace, job.name, type(action).__name__)
@@ -123,7 +151,8 @@ class Reconciler:
         if job.paused:
             return
         self._make_sure_to_lead()
-        await self.substrate.upkeep(job, made.status, sight)
+        await self.substrate.repair(job, made.status, sight)
+        await self.substrate.remove(job, unneeded)
 
     async def _reject(self, manifest: Object, status: StreamJobStatus, problem: Problem) -> Outcome:
         """There is nothing to go on with: no run, and no spec to make one of."""
@@ -145,14 +174,21 @@ class Reconciler:
         await self._say(manifest, (Sentence(problem.reason, problem.message),))
         return Outcome(status=after)
 
-    async def _write_status(self, manifest: Object, status: StreamJobStatus) -> None:
+    async def _write_status(self, manifest: Object, status: StreamJobStatus) -> bool:
+        """Whether there was anything to write."""
         patch = status_patch(manifest, status.to_manifest())
         if patch is None:
-            return
+            return False
         self._make_sure_to_lead()
-        key = (manifest["metadata"]["namespace"], manifest["metadata"]["name"])
-        written = await self.api.patch(STREAM_JOBS, *key, patch, subresource="status")
-        self.own_versions[key] = written["metadata"]["resourceVersion"]
+        await self.api.patch(STREAM_JOBS, *_key(manifest), patch, subresource="status")
+        return True
+
+    async def _make_sure_it_is(self, manifest: Object) -> None:
+        """An act that the status has named before may be long over for everybody but a cache."""
+        fresh = await self.api.get(STREAM_JOBS, *_key(manifest))
+        self.cache.put(STREAM_JOBS, fresh)
+        if version_of(fresh) != version_of(manifest):
+            raise Conflict("the job has changed since it was last heard of", status=409)
 
     async def _say(self, manifest: Object, sentences: tuple[Sentence, ...]) -> None:
         for sentence in sentences:
@@ -163,9 +199,29 @@ class Reconciler:
             raise NoLongerLeader
 
 
-def _recheck_after(made: Plan, now: datetime) -> float | None:
+def _key(manifest: Object) -> Key:
+    return manifest["metadata"]["namespace"], manifest["metadata"]["name"]
+
+
+def _needs_certainty(made: Plan, sight: Sight, status: StreamJobStatus) -> bool:
+    """A cache may not know yet of a driver that lives: nothing that takes it for gone may rest on a cache."""
+    if any(isinstance(action, StartAttempt | SeedRun | DeleteCheckpoints) for action in made.actions):
+        return True
+    run, current = status.run, current_attempt(status)
+    started = run is not None and run.attempt is not None and run.attempt.state == "Started"
+    return started and current not in sight.found.drivers
+
+
+def _recheck_after(made: Plan, sight: Sight, now: datetime) -> float | None:
     if made.recheck_at is not None:
         return max(0.0, (made.recheck_at - now).total_seconds())
+    if any(isinstance(action, StartAttempt) for action in made.actions):
+        return 0.0  # its pod is known already: no watch will tell news of it
+    if made.actions or any(is_leaving(pod) for pod in sight.found.drivers.values()):
+        return _RECHECK_SECONDS
     reconciling = made.status.condition("Reconciling")
-    under_way = reconciling is not None and reconciling.status == "True"
-    return _RECHECK_SECONDS if under_way or made.actions else None
+    if reconciling is None or reconciling.status != "True":
+        return None
+    # On its node a driver comes up, falls silent or waits for its volumes, and no event tells. One that waits
+    # for a node wakes us when it gets one.
+    return _RECHECK_SECONDS if any(map(is_placed, sight.found.drivers.values())) else _SELDOM_SECONDS

@@ -1,13 +1,13 @@
-"""kopf as watch plumbing: every event of a job or of an object under its label wakes the job. Nothing else.
+"""kopf as watch plumbing: what it tells of a job or of objects under its label is cached and wakes the job.
 
 No handlers for create or update, no index, no annotations, no timers: an event says that it is time to look,
-never what to do.
+never what to do. One that tells nothing new, such as that of our own write, wakes nobody.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +16,17 @@ import kopf
 
 from headrace.api import GROUP, VERSION
 from headrace.core.manifests.ownership import JOB_LABEL
+from headrace.kube.cache import CACHED, CHILDREN, Cache, job_of
 from headrace.kube.client import Object
 from headrace.kube.credentials import Credentials, open_session
+from headrace.kube.resources import PODS, STREAM_JOBS, Resource
 from headrace.runtime.health import Health
 from headrace.runtime.reconcile import Key
 
 # The API server ends a watch after this time, so a dead one is noticed at the latest then.
 _WATCH_SECONDS = 300
 _LIST_CHUNK = 500
-WATCHED_CHILDREN = ("pods", "configmaps", "services")
+WATCHED_CHILDREN = tuple(child.plural for child in CHILDREN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,15 +36,17 @@ class Watches:
     """None named: all of the cluster."""
 
     health: Health
+    cache: Cache
     wake: Callable[[Key], None]
     note_pod: Callable[[Object], None]
-    is_own_version: Callable[[Key, str], bool]
+    relisted: Callable[[str], None]
+    """kopf has listed all objects of a kind."""
 
     async def run(self) -> None:
         """Until something is wrong: a watch that cannot go on ends the operator, to be started anew."""
         logging.getLogger("kopf").setLevel(logging.WARNING)
-        for resource in ("streamjobs", *WATCHED_CHILDREN):
-            self.health.expect_watch(resource)
+        for resource in CACHED:
+            self.health.expect_watch(resource.plural)
         await kopf.operator(
             registry=self._registry(),
             settings=_settings(),
@@ -58,53 +62,65 @@ class Watches:
             session = open_session(self.credentials, traces=[self._trace()])
             return kopf.AiohttpSession(server=self.credentials.server, aiohttp_session=session)
 
-        async def on_job(body: kopf.Body, **_: Any) -> None:
-            self._job_event(body)
-
-        async def on_pod(body: kopf.Body, **_: Any) -> None:
-            self.health.watch_heard("pods")
-            self.note_pod(dict(body))
-            self._child_event(body)
-
-        async def on_child(body: kopf.Body, **_: Any) -> None:
-            self._child_event(body)
-
         kopf.on.login(registry=registry, id="login")(login)
-        kopf.on.event(GROUP, VERSION, "streamjobs", registry=registry, id="job")(on_job)
-        kopf.on.event("", "v1", "pods", registry=registry, id="pod")(on_pod)
-        for plural in WATCHED_CHILDREN[1:]:
-            kopf.on.event("", "v1", plural, registry=registry, id=plural)(on_child)
+        for resource in CACHED:
+            group, version = (GROUP, VERSION) if resource is STREAM_JOBS else ("", "v1")
+            handler = self._handler(resource)
+            kopf.on.event(group, version, resource.plural, registry=registry, id=resource.plural)(handler)
         return registry
 
-    def _job_event(self, body: Any) -> None:
-        self.health.watch_heard("streamjobs")
-        metadata = body["metadata"]
-        key = (metadata["namespace"], metadata["name"])
-        if not self.is_own_version(key, metadata["resourceVersion"]):
-            self.wake(key)
+    def _handler(self, resource: Resource) -> Callable[..., Awaitable[None]]:
+        async def on_event(body: kopf.Body, type: str | None, **_: Any) -> None:
+            self.heard(resource, dict(body), gone=type == "DELETED")
 
-    def _child_event(self, body: Any) -> None:
-        metadata = body["metadata"]
-        self.wake((metadata["namespace"], metadata["labels"][JOB_LABEL]))
+        return on_event
+
+    def heard(self, resource: Resource, thing: Object, *, gone: bool) -> None:
+        self.health.watch_heard(resource.plural)
+        if resource is PODS:
+            self.note_pod(thing)
+        if gone:
+            self.cache.remove(resource, thing)
+        if gone or self.cache.put(resource, thing):
+            self.wake(job_of(resource, thing))
 
     def _trace(self) -> aiohttp.TraceConfig:
-        """Each new connection of a watch is a sign of life, also where nothing happens."""
+        """Each new connection of a watch is a sign of life, also where nothing happens; so is a list."""
 
         async def answered(
             _session: aiohttp.ClientSession, _context: Any, parameters: aiohttp.TraceRequestEndParams
         ) -> None:
-            if "watch" in parameters.url.query and parameters.response.status < 300:
-                self.health.watch_heard(parameters.url.path.rpartition("/")[2])
+            query, plural = parameters.url.query, parameters.url.path.rpartition("/")[2]
+            if parameters.response.status >= 300:
+                return
+            if "watch" in query:
+                self.health.watch_heard(plural)
+            elif "continue" not in query:
+                self.relisted(plural)
 
         trace = aiohttp.TraceConfig()
         trace.on_request_end.append(answered)
         return trace
 
 
+class _NoDiffs(kopf.DiffBaseStorage):
+    """kopf would copy every object of every event, to find differences for handlers that we do not have."""
+
+    def build(self, **_: Any) -> Any:
+        return {}
+
+    def fetch(self, **_: Any) -> None:
+        return None
+
+    def store(self, **_: Any) -> None:
+        return None
+
+
 def _settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.scanning.disabled = True
     settings.posting.enabled = False
+    settings.persistence.diffbase_storage = _NoDiffs()
     # Nothing is kept per object, so there is nothing to wait for at the end.
     settings.queueing.idle_timeout = 1
     settings.queueing.exit_timeout = 1

@@ -16,15 +16,22 @@ from headrace.api import StreamJobStatus
 from headrace.api.names import executor_set_name
 from headrace.core.manifests import Platform
 from headrace.core.manifests.keeper_pod import STORE_CHECK
+from headrace.core.manifests.ownership import JOB_LABEL
 from headrace.kube.agent import AgentAddress, AgentTokens
+from headrace.kube.cache import CACHED, Cache, version_of
+from headrace.kube.credentials import Credentials
 from headrace.kube.errors import ApiError
 from headrace.kube.found import is_owned
 from headrace.kube.pods import ended_of
+from headrace.kube.remembering import RememberingApi
 from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, STREAM_JOBS
 from headrace.kube.starting import StartRefused
 from headrace.kube.substrate import KubeSubstrate
 from headrace.runtime.events import EventRecorder
+from headrace.runtime.health import Health
 from headrace.runtime.reconcile import NoLongerLeader, Outcome, Reconciler
+from headrace.runtime.relist import Relists
+from headrace.runtime.watches import Watches
 from tests.sim.kube.fake_api import FakeApi, Object, OperatorKilled, Place
 
 NAMESPACE, JOB = "shop", "clicks"
@@ -80,6 +87,10 @@ class FakeCluster:
         # What keepers of deleted jobs have removed, by the flags that they were given.
         self.removed: list[str] = []
         self.deletion_fails: str | None = None
+        # How much of the news the watch tells before each pass; None is all of it.
+        self.watch_pace: int | None = None
+        # Up to which version each operator, by its cache, has heard.
+        self.heard_until: dict[int, int] = {}
         self.operator = self.new_operator()
         self.create_job(spec or {"application": {"file": "job.py"}})
 
@@ -87,17 +98,22 @@ class FakeCluster:
 
     def new_operator(self) -> Reconciler:
         """A fresh process: it knows nothing but what it can read."""
-        substrate = KubeSubstrate(self.api, self.agents, AgentTokens(b"key" * 8), PLATFORM)
-        return Reconciler(
-            api=self.api,
+        cache = Cache()
+        api = RememberingApi(self.api, cache)
+        substrate = KubeSubstrate(api, self.agents, AgentTokens(b"key" * 8), PLATFORM, cache)
+        operator = Reconciler(
+            api=api,
             substrate=substrate,
             events=EventRecorder(self.api, "operator"),
             now=lambda: self.moment,
             may_act=lambda: self.leads,
         )
+        self.relist(operator)
+        return operator
 
     def pass_once(self) -> Outcome | None:
         """One pass; None where it failed in a way that a worker would try again."""
+        self.hear(self.watch_pace)
         try:
             return asyncio.run(self.operator.reconcile(KEY))
         except OperatorKilled:
@@ -106,6 +122,34 @@ class FakeCluster:
         except (ApiError, StartRefused, NoLongerLeader):
             pass
         return None
+
+    def hear(self, count: int | None = None) -> None:
+        """The watch tells what has happened since, or the first part of it."""
+        watches = _watches(self.operator)
+        for gone, plural, thing in self.news()[:count]:
+            self.heard_until[id(watches.cache)] = version_of(thing)
+            labels = thing["metadata"].get("labels", {})
+            for resource in CACHED:
+                if resource.plural == plural and (resource is STREAM_JOBS or JOB_LABEL in labels):
+                    watches.heard(resource, thing, gone=gone)
+
+    def news(self) -> list[tuple[bool, str, Object]]:
+        """What the watch has yet to tell. That of a server of the past has nothing to tell."""
+        since = self.heard_until[id(self.operator.cache)]
+        told = self.api.told if self.api.stale is None else []
+        return [news for news in told if version_of(news[2]) > since]
+
+    def relist(self, operator: Reconciler | None = None) -> None:
+        """As after a broken watch: what it would have told is lost, and everything is listed."""
+        cache = (operator or self.operator).cache
+        relists = Relists(api=self.api, cache=cache, namespaces=(), wake=lambda _key: None)
+
+        async def all_kinds() -> int:
+            for resource in CACHED:
+                await relists.relist(resource)
+            return (await self.api.list(STREAM_JOBS, None)).version
+
+        self.heard_until[id(cache)] = asyncio.run(all_kinds())
 
     def settle(self, passes: int = 80) -> None:
         """Lets everything that happens by itself happen, until nothing does any more."""
@@ -116,7 +160,7 @@ class FakeCluster:
             self._needs_no_other_pass(outcome, self.api.writes[before[0] :])
             self.kubelets_work()
             self.collect_garbage()
-            if (len(self.api.writes), self._picture()) != before:
+            if (len(self.api.writes), self._picture()) != before or (self.watch_pace and self.news()):
                 quiet = 0
                 continue
             due = self.status.restarts.next_at
@@ -170,7 +214,6 @@ class FakeCluster:
             leaving = pod["metadata"].get("deletionTimestamp") is not None
             self.end_driver(place, "Drained", 0)
             if leaving:
-                self.operator.substrate.note_pod(self.api.objects[place])  # the watch saw it end
                 self.api.remove(place)
         elif agent is not None and agent.phase == "Starting":
             agent.phase = "Running"
@@ -355,6 +398,20 @@ class FakeCluster:
 
     def pins(self) -> list[str]:
         return [name for name, one in self.api.of(CONFIG_MAPS).items() if "spec.json" in one["data"]]
+
+
+def _watches(operator: Reconciler) -> Watches:
+    return Watches(
+        credentials=Credentials("http://fake", None, lambda: None),
+        namespaces=(),
+        health=Health(
+            clock=lambda: 0.0, leads=lambda: True, queue_wait=lambda: 0.0, lease_silence=lambda: 0.0
+        ),
+        cache=operator.cache,
+        wake=lambda _key: None,
+        note_pod=operator.substrate.note_pod,
+        relisted=lambda _plural: None,
+    )
 
 
 def _attempt(pod: Object) -> tuple[int, int]:

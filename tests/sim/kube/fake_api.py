@@ -6,12 +6,13 @@ It refuses to read Secrets: the operator has no right to, and must never need to
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from headrace.kube.cache import version_of
+from headrace.kube.client import Snapshot
 from headrace.kube.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound, Unavailable
 from headrace.kube.resources import PODS, SECRETS, STREAM_JOBS, Resource
 
@@ -40,7 +41,9 @@ class FakeApi:
     stale: dict[Place, Object] | None = None
     # The same for lists alone.
     stale_lists: dict[Place, Object] | None = None
-    _numbers: Any = field(default_factory=lambda: itertools.count(1))
+    # What a watch would tell, in order: (deleted or not, plural, object).
+    told: list[tuple[bool, str, Object]] = field(default_factory=list)
+    _version: int = 0
 
     # ---- reads --------------------------------------------------------------------------------------
 
@@ -55,19 +58,25 @@ class FakeApi:
         *,
         selector: str | None = None,
         fields: str | None = None,
-    ) -> list[Object]:
+    ) -> Snapshot:
         self.rights.add(("list", resource.plural))
-        key, _, value = (selector or "").partition("=")
+        key, equals, value = (selector or "").partition("=")
         found = [
             thing
             for (plural, place, _), thing in sorted((self.stale_lists or self._readable(resource)).items())
             if plural == resource.plural and namespace in (None, place)
         ]
-        labelled = [one for one in found if not key or one["metadata"].get("labels", {}).get(key) == value]
+        labels = [(one["metadata"].get("labels", {}), one) for one in found]
+        labelled = [
+            one for has, one in labels if not key or (has.get(key) == value if equals else key in has)
+        ]
         labelled = [one for one in labelled if _has_fields(one, fields)]
         # As the real one: the items of a list do not say what they are.
         unnamed = [{k: v for k, v in one.items() if k not in ("apiVersion", "kind")} for one in labelled]
-        return copy.deepcopy(unnamed)
+        # From the past comes a version of the past.
+        past = self.stale_lists or self.stale
+        version = self._version if past is None else max(map(version_of, past.values()))
+        return Snapshot(copy.deepcopy(unnamed), version)
 
     def _readable(self, resource: Resource) -> dict[Place, Object]:
         assert resource is not SECRETS, "the operator read a Secret"
@@ -157,12 +166,13 @@ class FakeApi:
             raise AlreadyExists(f"{resource.plural} {metadata['name']} already exists")
         thing = copy.deepcopy(body)
         thing["metadata"] |= {
-            "uid": f"uid-{next(self._numbers)}",
+            "uid": f"uid-{self._next()}",
             "creationTimestamp": self.now().isoformat().replace("+00:00", "Z"),
             "generation": 1,
-            "resourceVersion": str(next(self._numbers)),
+            "resourceVersion": str(self._next()),
         }
         self.objects[place] = thing
+        self.told.append((False, resource.plural, copy.deepcopy(thing)))
         return copy.deepcopy(thing)
 
     def set(self, place: Place, change: Object) -> None:
@@ -171,6 +181,8 @@ class FakeApi:
     def remove(self, place: Place) -> Object:
         """With everything that it owns, as the garbage collector does it."""
         thing = self.objects.pop(place)
+        thing["metadata"]["resourceVersion"] = str(self._next())
+        self.told.append((True, place[0], copy.deepcopy(thing)))
         uid = thing["metadata"]["uid"]
         for owned, one in list(self.objects.items()):
             if any(owner["uid"] == uid for owner in one["metadata"].get("ownerReferences", ())):
@@ -203,6 +215,10 @@ class FakeApi:
         self.writes.append((verb, resource.plural, name))
         return copy.deepcopy(result)
 
+    def _next(self) -> int:
+        self._version += 1
+        return self._version
+
     def _place(self, resource: Resource, namespace: str, name: str) -> Place:
         place = (resource.plural, namespace, name)
         if place not in self.objects:
@@ -224,8 +240,9 @@ class FakeApi:
         ) and not set(finalizers) <= set(before["metadata"].get("finalizers") or []):
             raise Invalid(f"{place[2]}: no new finalizers can be added if the object is being deleted")
         if after != before:
-            after["metadata"]["resourceVersion"] = str(next(self._numbers))
+            after["metadata"]["resourceVersion"] = str(self._next())
             self.objects[place] = after
+            self.told.append((False, place[0], copy.deepcopy(after)))
         if leaving and not finalizers:
             return self.remove(place)
         return copy.deepcopy(self.objects[place])

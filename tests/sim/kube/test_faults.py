@@ -61,7 +61,7 @@ def test_the_story_has_every_kind_of_write():
         ("create", "pods"),
         ("create", "configmaps"),
         ("create", "secrets"),
-        ("apply", "services"),
+        ("create", "services"),
         ("delete", "pods"),
         ("delete", "secrets"),
         ("patch", "statefulsets"),
@@ -207,6 +207,14 @@ class AnyLife(RuleBasedStateMachine):
         self.cluster.pass_once()
         self.cluster.api.faults = []
 
+    @rule(pace=st.sampled_from([0, 1, 3, None]))
+    def the_watch_is_late_or_not(self, pace):
+        self.cluster.watch_pace = pace
+
+    @rule()
+    def the_watch_breaks_and_everything_is_listed(self):
+        self.cluster.relist()
+
     @rule()
     def kubelets_work(self):
         self.cluster.kubelets_work()
@@ -261,7 +269,7 @@ class AnyLife(RuleBasedStateMachine):
     def teardown(self):
         """Left in peace, it comes to rest with what was last wanted, and then writes nothing."""
         cluster = self.cluster
-        cluster.seed_fails = None
+        cluster.seed_fails, cluster.watch_pace = None, None
         for agent in cluster.agents.by_uid.values():
             agent.deaf = False
         cluster.later(600)

@@ -199,15 +199,8 @@ def test_told_from_the_beginning_an_earlier_lineage_is_gone_on_from():
 
 def test_a_quota_is_shown_as_the_reason_and_the_job_starts_when_there_is_room():
     cluster = FakeCluster()
-    cluster.pass_once()  # pinned
-    cluster.api.faults = [
-        None,
-        None,
-        None,
-        None,
-        None,
-        "quota",
-    ]  # status, event, Secret, ConfigMap, Service, pod
+    # The pin, the status, the Event, the Secret, the ConfigMap, the Service; then the pod.
+    cluster.api.faults = [*[None] * 6, "quota"]
     assert cluster.pass_once() is None
     cluster.api.faults = [None] * 5 + ["quota"]
     assert cluster.pass_once() is None

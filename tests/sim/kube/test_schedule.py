@@ -1,5 +1,6 @@
 """A finite job with a schedule on a cluster. The moment at which all begins is 1 January 2026, 00:00 UTC."""
 
+import copy
 from datetime import UTC, datetime
 
 import pytest
@@ -55,8 +56,9 @@ def test_an_end_counts_from_when_the_kubelet_saw_it():
     cluster.settle()
     place = cluster.driver_place()
     cluster.end_driver(place, "Completed", 0)
-    state = cluster.api.objects[place]["status"]["containerStatuses"][0]["state"]["terminated"]
-    state["finishedAt"] = "2026-01-01T00:05:00Z"
+    status = copy.deepcopy(cluster.api.objects[place]["status"])
+    status["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = "2026-01-01T00:05:00Z"
+    cluster.api.set(place, {"status": status})
     cluster.later(86_400)
     cluster.settle()
     assert cluster.status.completed_at == datetime(2026, 1, 1, 0, 5, tzinfo=UTC)

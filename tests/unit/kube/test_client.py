@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from headrace.kube.client import KubeClient, Retries, merge_difference, status_patch
+from headrace.kube.client import KubeClient, Retries, Snapshot, merge_difference, status_patch
 from headrace.kube.credentials import Credentials, open_session
 from headrace.kube.errors import (
     AlreadyExists,
@@ -65,12 +65,12 @@ def test_paths_of_the_api():
 
 def test_a_list_comes_in_pages():
     pages = [
-        (200, {"metadata": {"continue": "next"}, "items": [{"n": 1}]}),
-        (200, {"metadata": {}, "items": [{"n": 2}]}),
+        (200, {"metadata": {"continue": "next", "resourceVersion": "7"}, "items": [{"n": 1}]}),
+        (200, {"metadata": {"resourceVersion": "7"}, "items": [{"n": 2}]}),
     ]
     handler, requests = answering(*pages)
-    items = run(handler, lambda client: client.list(PODS, "shop", selector="a=b", fields="c=d"))
-    assert items == [{"n": 1}, {"n": 2}]
+    found = run(handler, lambda client: client.list(PODS, "shop", selector="a=b", fields="c=d"))
+    assert found == Snapshot([{"n": 1}, {"n": 2}], 7)
     assert [request.query.get("continue") for request in requests] == [None, "next"]
     assert {request.query["labelSelector"] for request in requests} == {"a=b"}
     assert {request.query["fieldSelector"] for request in requests} == {"c=d"}
@@ -80,9 +80,9 @@ def test_a_page_that_is_too_old_makes_it_list_all_at_once():
     handler, requests = answering(
         (200, {"metadata": {"continue": "next"}, "items": [{"n": 1}]}),
         (410, {"reason": "Expired"}),
-        (200, {"metadata": {}, "items": [{"n": 1}, {"n": 2}]}),
+        (200, {"metadata": {"resourceVersion": "8"}, "items": [{"n": 1}, {"n": 2}]}),
     )
-    assert len(run(handler, lambda client: client.list(PODS, None))) == 2
+    assert len(run(handler, lambda client: client.list(PODS, None)).items) == 2
     assert "limit" not in requests[-1].query
 
 

@@ -30,6 +30,7 @@ class Failing:
 
 
 def workers_of(cluster: FakeCluster, *failures: BaseException) -> Workers:
+    cluster.hear()
     metrics = JobMetrics(lambda: cluster.moment)
     return Workers(
         reconciler=Failing(cluster.operator, *failures),  # type: ignore[arg-type]
@@ -81,6 +82,7 @@ def test_a_job_that_is_gone_is_forgotten():
     assert workers.queue.next_alarm() is not None  # something is under way
     assert series_of_jobs(workers)
     cluster.api.remove(cluster.job_place)
+    cluster.hear()
     asyncio.run(workers.work_on(KEY))
     assert workers.queue.next_alarm() is None
     assert not series_of_jobs(workers)

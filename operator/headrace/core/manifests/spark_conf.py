@@ -44,6 +44,8 @@ def _driver(attempt: DriverAttempt, platform: Platform) -> dict[str, str]:
         # Executors find the driver by its Service; it listens on every address of its pod.
         "spark.driver.host": f"{attempt.name}.{attempt.namespace}.svc",
         "spark.driver.bindAddress": "0.0.0.0",  # noqa: S104
+        # Spark 4.3 would hand them the address it listens on instead, which is none to call.
+        "spark.kubernetes.executor.useDriverPodIP": "false",
         "spark.driver.port": str(DRIVER_PORT),
         "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
         "spark.ui.port": str(UI_PORT),

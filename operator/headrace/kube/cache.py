@@ -1,0 +1,168 @@
+"""The jobs and all that is labelled as theirs, as last heard of. A pass reads from here, not from the server.
+
+It hears of an object by the watch, by the answer to a write of our own, and by lists. Of two versions of an
+object the newer stays, in whatever order they come; of what was deleted, an older version does not come
+back. So it is never older than what this process itself has written, but it may be older than the truth.
+What keeps that harmless:
+
+- the status is written with the version that was read as precondition, before anything is done;
+- an act that no such write goes before is preceded by a look at the job's version (`Reconciler`);
+- who starts a writer or copies state, or finds a driver gone, lists the job's pods for itself;
+- pods are created, never applied, under a name that is used once; deletes carry the uid of what was seen.
+
+kopf does not tell of objects that were deleted while its watch was broken. Therefore a list of our own
+follows each list of kopf's, and replaces what is here: see `replace`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headrace.api import GROUP, VERSION
+from headrace.core.manifests.ownership import JOB_LABEL, ROLE_LABEL
+from headrace.core.manifests.run_pin import PIN_ROLE
+from headrace.kube.client import Object, Snapshot
+from headrace.kube.found import label
+from headrace.kube.memory import Recent
+from headrace.kube.resources import CONFIG_MAPS, PODS, SERVICES, STREAM_JOBS, Resource
+
+JobKey = tuple[str, str]  # (namespace, name)
+Name = tuple[str, str]  # (namespace, name) of any object
+
+CHILDREN = (PODS, CONFIG_MAPS, SERVICES)
+CACHED = (STREAM_JOBS, *CHILDREN)
+
+# Not `managedFields`, which is often larger than all the rest.
+_METADATA = frozenset(
+    (
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "finalizers",
+        "labels",
+        "ownerReferences",
+    )
+)
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@dataclass
+class _Kind:
+    """The objects of one kind."""
+
+    by_name: dict[Name, Object] = field(default_factory=dict[Name, Object])
+    # Names of each job's objects.
+    of_job: dict[JobKey, set[Name]] = field(default_factory=dict[JobKey, set[Name]])
+    # At which version a name was last seen to go.
+    gone_at: Recent[Name, int] = field(default_factory=Recent[Name, int])
+
+
+@dataclass(frozen=True)
+class Cache:
+    _kinds: dict[str, _Kind] = field(default_factory=lambda: {one.plural: _Kind() for one in CACHED})
+
+    # ---- what a pass asks ----------------------------------------------------------------------------
+
+    def job(self, key: JobKey) -> Object | None:
+        return self._kinds[STREAM_JOBS.plural].by_name.get(key)
+
+    def jobs(self) -> list[JobKey]:
+        return list(self._kinds[STREAM_JOBS.plural].by_name)
+
+    def children(self, resource: Resource, key: JobKey) -> list[Object]:
+        kind = self._kinds[resource.plural]
+        return [kind.by_name[name] for name in sorted(kind.of_job.get(key, ()))]
+
+    # ---- what it is told -----------------------------------------------------------------------------
+
+    def put(self, resource: Resource, thing: Object) -> bool:
+        """Whether that was news."""
+        kind, name, version = self._kinds[resource.plural], _name(thing), version_of(thing)
+        known = kind.by_name.get(name)
+        if version <= kind.gone_at.get(name, -1) or (known is not None and version <= version_of(known)):
+            return False
+        if known is not None:
+            self._forget(resource, name)
+        kind.by_name[name] = _slim(resource, thing)
+        kind.of_job.setdefault(job_of(resource, thing), set()).add(name)
+        return True
+
+    def remove(self, resource: Resource, thing: Object) -> None:
+        """As it was last seen; a namesake that came later stays."""
+        kind, name, version = self._kinds[resource.plural], _name(thing), version_of(thing)
+        kind.gone_at[name] = max(version, kind.gone_at.get(name, -1))
+        known = kind.by_name.get(name)
+        if known is not None and version_of(known) <= version:
+            self._forget(resource, name)
+
+    def replace(
+        self,
+        resource: Resource,
+        snapshot: Snapshot,
+        *,
+        namespace: str | None = None,
+        job: JobKey | None = None,
+    ) -> set[JobKey]:
+        """By all that there is: of one job, of one namespace, or of all. Answers whose objects changed."""
+        kind, there, changed = self._kinds[resource.plural], set[Name](), set[JobKey]()
+        for thing in snapshot.items:
+            there.add(_name(thing))
+            if self.put(resource, thing):
+                changed.add(job_of(resource, thing))
+        for name in list(kind.by_name if job is None else kind.of_job.get(job, ())):
+            if name in there or namespace not in (None, name[0]):
+                continue
+            known = kind.by_name[name]
+            # What is newer than the list came after it.
+            if version_of(known) <= snapshot.version:
+                changed.add(job_of(resource, known))
+                kind.gone_at[name] = snapshot.version
+                self._forget(resource, name)
+        return changed
+
+    def _forget(self, resource: Resource, name: Name) -> None:
+        kind = self._kinds[resource.plural]
+        key = job_of(resource, kind.by_name.pop(name))
+        kind.of_job[key].discard(name)
+        if not kind.of_job[key]:
+            del kind.of_job[key]
+
+
+def version_of(thing: Object) -> int:
+    """Kubernetes promises numbers that grow, within one kind of objects (KEP-5504)."""
+    return int(thing["metadata"]["resourceVersion"])
+
+
+def job_of(resource: Resource, thing: Object) -> JobKey:
+    metadata = thing["metadata"]
+    own = metadata["name"] if resource is STREAM_JOBS else label(thing, JOB_LABEL)
+    return metadata["namespace"], own
+
+
+def _name(thing: Object) -> Name:
+    return thing["metadata"]["namespace"], thing["metadata"]["name"]
+
+
+def _slim(resource: Resource, thing: Object) -> Object:
+    """What a pass needs of it. Of a pod that is a tenth; a thousand jobs are to fit into little memory."""
+    metadata = {key: value for key, value in thing["metadata"].items() if key in _METADATA}
+    slim: Object = {"metadata": metadata}
+    match resource.plural:
+        case STREAM_JOBS.plural:
+            annotations = thing["metadata"].get("annotations") or {}
+            metadata["annotations"] = {key: annotations[key] for key in annotations if key != _LAST_APPLIED}
+            # The items of a list do not say what they are, and an Event about the job must.
+            slim |= {"apiVersion": f"{GROUP}/{VERSION}", "kind": "StreamJob"}
+            parts = ("spec", "status")
+        case PODS.plural:
+            parts = ("status",)
+        case SERVICES.plural:
+            parts = ("spec",)
+        case _:
+            # Of the others it is enough to know that they are there.
+            parts = ("data",) if label(thing, ROLE_LABEL) == PIN_ROLE else ()
+    return slim | {part: thing[part] for part in parts if part in thing}
