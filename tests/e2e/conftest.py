@@ -8,6 +8,7 @@ from images import build
 from headrace.core.manifests import Platform
 from tests.cluster.api import Api
 from tests.cluster.console import MissingError
+from tests.cluster.processes import wait_until
 from tests.cluster.provider import Cluster, running_cluster
 from tests.e2e.install import Installed, installed
 from tests.e2e.kafka_counts import Topic
@@ -83,6 +84,13 @@ def topic_named(services: Services) -> Callable[[str], Topic]:
 
 
 def _make_namespace(cluster: Cluster, name: str) -> None:
+    """A run that was broken off may have left one that is still going."""
+    path = f"/api/v1/namespaces/{name}"
+
+    def is_going() -> bool:
+        return "deletionTimestamp" in cluster.api.get(path).body.get("metadata", {})
+
+    assert wait_until(lambda: not is_going(), seconds=180, every=1), f"{name} of an earlier run does not go"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-    cluster.api.apply(f"/api/v1/namespaces/{name}", body).need()
+    cluster.api.apply(path, body).need()

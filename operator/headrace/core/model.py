@@ -144,6 +144,8 @@ class ObservedExecutors:
     ready: int
     # How many the platform was told to keep; None before there is anything to tell.
     asked: int | None = None
+    # Why those that are not ready are not, where that is more than the usual wait.
+    waiting: Problem | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

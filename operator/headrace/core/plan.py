@@ -282,6 +282,13 @@ def _running(context: Context, seen: ObservedAttempt) -> Decision:
             message=f"no end of the batch in {', '.join(stuck)}",
         )
         return Decision(status=status, state="Stuck", facts=(ready, *_settled()))
+    if (problem := _no_executor(context)) is not None:
+        ready, *rest = progress_facts(
+            problem.reason, f"the driver runs without an executor. {problem.message}"
+        )
+        return Decision(
+            status=status, state="Waiting", facts=(ready, *(refusal or rest)), actions=_scale(context)
+        )
     ready = Fact(type="Ready", true=True, reason="Running", message="all queries are active")
     return Decision(
         status=status,
@@ -289,6 +296,12 @@ def _running(context: Context, seen: ObservedAttempt) -> Decision:
         facts=(ready, *(refusal or _settled())),
         actions=_scale(context),
     )
+
+
+def _no_executor(context: Context) -> Problem | None:
+    """Why there is nobody to do the work, if so: a query without executors is active, and stands still."""
+    executors = context.observed.executors
+    return executors.waiting if executors is not None and executors.ready == 0 else None
 
 
 def _scale(context: Context) -> tuple[ScaleExecutors, ...]:

@@ -56,7 +56,7 @@ def observed_attempt(
         phase=AttemptPhase.ENDED if ended is not None else _live_phase(pod, report, assumed),
         ended=ended,
         queries=tuple(_query(query) for query in (report or {}).get("queries", ())),
-        waiting=_waiting(status) if ended is None else None,
+        waiting=waiting_of(status) if ended is None else None,
         lost=ended is None and deleted_at is not None and now > _time(deleted_at) + _LOST_AFTER,
         image=_image(status),
     )
@@ -201,8 +201,8 @@ def _never_ran(status: Mapping[str, Any]) -> Ended:
     return Ended(ending=Ending.START_FAILED, message=message)
 
 
-def _waiting(status: Mapping[str, Any]) -> Problem | None:
-    """Why the driver is not running yet, where that is more than the usual wait."""
+def waiting_of(status: Mapping[str, Any]) -> Problem | None:
+    """Why a pod is not running yet, where that is more than the usual wait."""
     scheduled = _condition(status, "PodScheduled")
     if scheduled is not None and scheduled["status"] == "False":
         return Problem(scheduled.get("reason") or "Unschedulable", str(scheduled.get("message") or ""))

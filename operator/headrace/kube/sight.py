@@ -39,6 +39,7 @@ from headrace.kube.pods import (
     may_wait_for_volumes,
     mount_problem,
     observed_attempt,
+    waiting_of,
 )
 from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, SERVICES, STATEFUL_SETS
 from headrace.kube.store import lineages_of
@@ -213,6 +214,7 @@ def _executors(found: Found, status: StreamJobStatus, executor_set: Object | Non
         replicas=len(staying),
         ready=sum(_is_ready(pod) for pod in staying),
         asked=executor_set["spec"].get("replicas") if executor_set is not None else None,
+        waiting=next(filter(None, (waiting_of(pod.get("status", {})) for pod in staying)), None),
     )
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from headrace.core.manifests.ownership import ROLE_LABEL
 from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, SECRETS, SERVICES, STATEFUL_SETS
 from tests.sim.kube.cluster import JOB, NAMESPACE, FakeCluster
 
@@ -140,6 +141,26 @@ def test_suspend_drains_and_resume_goes_on(running: FakeCluster):
     running.edit(suspend=False)
     running.settle()
     assert runs(running) == [(1, 1), (1, 2)]
+
+
+def test_a_driver_without_a_single_executor_is_not_ready_and_says_why(running: FakeCluster):
+    """Its queries are active, and stand still."""
+    labels = {**running.api.objects[running.driver_place()]["metadata"]["labels"], ROLE_LABEL: "executor"}
+    unschedulable = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/3 nodes are available",
+    }
+    place = (PODS.plural, NAMESPACE, "executor-0")
+    running.api.put_new(PODS, {"metadata": {"name": place[2], "namespace": NAMESPACE, "labels": labels}})
+    running.api.set(place, {"status": {"phase": "Pending", "conditions": [unschedulable]}})
+    running.settle()
+    assert running.condition("Ready") == ("False", "Unschedulable")
+    ready = {"type": "Ready", "status": "True"}
+    running.api.set(place, {"status": {"phase": "Running", "conditions": [ready]}})
+    running.settle()
+    assert running.condition("Ready") == ("True", "Running")
 
 
 def test_executors_are_scaled_under_the_running_driver(running: FakeCluster):
