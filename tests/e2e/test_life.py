@@ -12,9 +12,9 @@ from headrace.api.names import executor_set_name
 from tests.cluster.api import Api
 from tests.cluster.processes import NotReadyError, wait_until
 from tests.e2e.install import NAMESPACE, Installed
-from tests.e2e.kafka_counts import COUNT_BY_KEY, Topic, committed, spec_for
+from tests.e2e.kafka_counts import COUNT_BY_KEY, KEYS, Topic, committed, spec_for
 from tests.e2e.nodes import own_nodes
-from tests.e2e.services import Services
+from tests.e2e.services import BUCKET, Services
 from tests.e2e.streamjobs import Job, Object
 
 pytestmark = pytest.mark.timeout(900)
@@ -53,6 +53,28 @@ def test_the_operator_has_no_way_to_a_jobs_secrets_or_into_its_pods(job: Job, op
     for wish in ("get secrets", "list secrets", *into_pods):
         with pytest.raises(NotReadyError):
             job.cluster.kubectl(*may, *wish.split())
+
+
+def test_a_platform_team_finds_the_jobs_numbers_in_the_operators_metrics(
+    job: Job, operator: Installed, services: Services
+):
+    leader = operator.leader()
+    assert leader is not None
+    page = f"http://{leader['status']['podIP']}:8080/metrics"
+    mine = f'{{job="counts",namespace="{job.namespace}"'
+
+    def told() -> dict[str, float]:
+        lines = [line for line in services.http_text(page).splitlines() if mine in line]
+        return {line.partition("{")[0]: float(line.rpartition(" ")[2]) for line in lines}
+
+    job.wait(
+        lambda: told().get("headrace_job_committed_batch", -1) >= 0, what="batches in the metrics", seconds=60
+    )
+    numbers = told()
+    assert numbers["headrace_job_ready"] == 1
+    assert numbers["headrace_job_executors_ready"] == 1
+    assert numbers["headrace_job_lag_rows"] == 0
+    assert numbers["headrace_job_state_rows"] == KEYS
 
 
 def test_scaling_keeps_the_driver_and_misses_no_batch(job: Job, topic: Topic, services: Services):
@@ -193,7 +215,9 @@ def test_a_suspended_job_rests_and_goes_on_where_it_was(job: Job, topic: Topic, 
     topic.wait_exact()
 
 
-def test_new_code_is_a_new_run_from_the_same_state_and_old_code_that_fails_says_why(job: Job, topic: Topic):
+def test_new_code_is_a_new_run_from_the_same_state_and_code_that_fails_says_why(
+    job: Job, topic: Topic, services: Services
+):
     broken = COUNT_BY_KEY.replace(
         "spark = SparkSession", "raise RuntimeError('no such table')\nspark = SparkSession"
     )
@@ -201,6 +225,11 @@ def test_new_code_is_a_new_run_from_the_same_state_and_old_code_that_fails_says_
     message = job.wait_reason("ApplicationError", seconds=240)
     assert "no such table" in message and "job.py" in message, message
     assert job.status()["run"]["number"] == 2
+    last = job.status()["lastTermination"]
+    assert last["userFrame"]["file"].endswith("job.py")
+    # The log outlives its pod.
+    kept = last["logFile"].removeprefix(f"s3://{BUCKET}/")
+    assert "no such table" in services.shell("s3", f"cat /scratch/data/{BUCKET}/{kept}")
     topic.produce(1000)
     job.write_code("counts-code", COUNT_BY_KEY)
     job.wait(lambda: job.status()["run"]["number"] == 3, what="run 3", seconds=120)
@@ -216,6 +245,9 @@ def test_a_deleted_job_leaves_its_checkpoint_and_nothing_else_and_the_next_asks_
     assert wait_until(lambda: not _left(api, job), seconds=120, every=1), _left(api, job)
     assert any(key.startswith("run-3/queries/counts/commits/") for key in services.objects(prefix))
 
+    # The same code, now from S3.
+    services.write_object("code/counts.py", COUNT_BY_KEY)
+    spec["application"] = {"file": f"s3://{BUCKET}/code/counts.py", "args": spec["application"]["args"]}
     job.apply(spec)
     message = job.wait_reason("EarlierLineage", kind="Stalled", seconds=120)
     assert "startFrom" in message
@@ -223,6 +255,22 @@ def test_a_deleted_job_leaves_its_checkpoint_and_nothing_else_and_the_next_asks_
     job.edit({"startFrom": {"latest": True}})
     job.wait_ready()
     topic.wait_exact()
+    pinned = [key for key in services.objects(job.store_prefix()) if key.startswith("run-1/_code/")]
+    assert any(key.endswith("counts.py") for key in pinned), pinned
+
+
+def test_a_job_that_takes_its_checkpoints_with_it(job: Job, services: Services, api: Api):
+    prefix = job.store_prefix()
+    job.edit({"deletionPolicy": "Delete"})
+    job.wait(
+        lambda: job.manifest()["metadata"].get("finalizers") == ["headrace.dev/checkpoints"],
+        what="its finalizer",
+        seconds=30,
+    )
+    assert services.objects(prefix)
+    job.delete()
+    assert services.objects(prefix) == set()
+    assert wait_until(lambda: not _left(api, job), seconds=120, every=1), _left(api, job)
 
 
 def _left(api: Api, job: Job) -> list[str]:
