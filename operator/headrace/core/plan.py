@@ -372,9 +372,9 @@ def _start_next(context: Context, why: str | None = None) -> Decision:
     run = context.status.run
     assert run is not None  # first_run answered before
     number = run.attempt.number + 1 if run.attempt is not None else 1
-    return upgrade.start_intended(
-        context, context.with_intended_attempt(number), why or f"attempt {number} of run {run.number}"
-    )
+    failed = context.status.restarts.in_a_row > 0 and context.status.last_termination
+    after = f"after {failed.reason}, from the checkpoint" if failed else "from the checkpoint"
+    return upgrade.start_intended(context, context.with_intended_attempt(number), why or after)
 
 
 def _with_ended_attempt(context: Context) -> StreamJobStatus:

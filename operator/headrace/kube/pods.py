@@ -36,6 +36,7 @@ _FINAL_PHASES = ("Succeeded", "Failed")
 # Waiting for these is part of every start.
 _USUAL_WAITS = ("ContainerCreating", "PodInitializing", "")
 _LONGEST_TAIL = 800
+_TAIL_LINES = 3
 # Most volumes are there in a second or two; before this nobody looks for Events.
 _USUAL_MOUNT = timedelta(seconds=10)
 _VOLUME = re.compile(r'volume "([^"]+)"')
@@ -252,7 +253,11 @@ def _words(terminated: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tail(terminated: Mapping[str, Any]) -> str:
-    return str(terminated.get("message") or "").strip()[-_LONGEST_TAIL:]
+    """The last lines, whole; of a very long one its end."""
+    lines = str(terminated.get("message") or "").strip().splitlines()[-_TAIL_LINES:]
+    while len(lines) > 1 and sum(map(len, lines)) > _LONGEST_TAIL:
+        lines = lines[1:]
+    return "\n".join(lines)[-_LONGEST_TAIL:]
 
 
 def _finished_at(terminated: Mapping[str, Any]) -> datetime | None:

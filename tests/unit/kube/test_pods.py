@@ -224,3 +224,10 @@ def test_other_volumes_speak_for_themselves():
     problem = mount_problem([event('MountVolume.SetUp failed for volume "models" : no such claim', 1)])
     assert problem is not None
     assert problem.message.startswith("MountVolume.SetUp failed")
+
+
+def test_of_a_log_the_last_lines_are_shown_whole():
+    log = "\n".join(f"line {number} of the driver's log" for number in range(60))
+    ended = seen(ended_container(exitCode=137, message=log)).ended
+    assert ended is not None
+    assert ended.message.endswith("its log ends: " + "\n".join(log.splitlines()[-3:]))
