@@ -97,7 +97,8 @@ class DirectoryStore:
         source, target = self._path(copy.source.key), self._path(copy.target)
         with _translated("copy", source), self._temporary(target) as temporary:
             try:
-                shutil.copy2(source, temporary)
+                if not (copy.immutable and _linked(source, temporary)):
+                    shutil.copy2(source, temporary)
                 unchanged = _entry(copy.source.key, source.stat()).etag == copy.source.etag
             except FileNotFoundError:
                 unchanged = False
@@ -173,6 +174,17 @@ def _is_artefact(name: str) -> bool:
 
 def _entry(key: str, stat: os.stat_result) -> Entry:
     return Entry(key, stat.st_size, f"{stat.st_mtime_ns:x}-{stat.st_size:x}", stat.st_mtime)
+
+
+def _linked(source: Path, target: Path) -> bool:
+    """A second name for the same content; the file system keeps it until both are gone."""
+    try:
+        target.hardlink_to(source)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return False  # another device, no hard links here, or too many
+    return True
 
 
 def _write_durably(path: Path, content: bytes) -> None:

@@ -135,3 +135,31 @@ class BadLocationError(StoreError):
         super().__init__(
             f"{url} cannot keep checkpoints ({why}): use file:///directory or s3://bucket/prefix"
         )
+
+
+class SeedError(StoreError):
+    """A run cannot be made from what it was to be made from."""
+
+    reason = "SeedFailed"
+
+
+class SavepointError(StoreError):
+    """A savepoint cannot be taken, read, restored or removed as asked."""
+
+    reason = "SavepointFailed"
+
+
+class CheckpointDamagedError(SavepointError):
+    """What Spark itself would need to go on is not there, or not readable."""
+
+    reason = "CheckpointDamaged"
+
+
+class SavepointDamagedError(SavepointError):
+    reason = "SavepointDamaged"
+
+
+class LineageError(SavepointError):
+    """Batch numbers would no longer mean to a sink what they meant."""
+
+    reason = "Lineage"

@@ -25,6 +25,8 @@ class Copy:
 
     source: Entry
     target: str
+    immutable: bool = False
+    """Nobody ever writes into the source: a store that can may let both names share one content."""
 
 
 class Store(Protocol):

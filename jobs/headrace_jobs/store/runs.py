@@ -4,6 +4,8 @@ run-<n>/_attempts/<k>          who may write: the claim of attempt k
 run-<n>/_seed.json             written last when the run was seeded from another one
 run-<n>/_code/pinned.json      written last when the application was copied from elsewhere: what is what
 run-<n>/_code/<sha256>/<file>  the files themselves
+run-<n>/_code/                 the pinned application
+run-<n>/_sinks/<query>         what the query writes to, as Spark describes it
 run-<n>/queries/<name>/        Spark's checkpoint of one query
 run-<n>/_logs/attempt-<k>.log  the end of the log of an attempt that failed
 run-<n>/_events/               Spark's event logs, where the job asks for them
@@ -72,6 +74,16 @@ def read_claim(store: Store, run: Run, attempt: int) -> dict[str, Any] | None:
         return json.loads(store.get(f"{run_directory(run)}/_attempts/{attempt}"))
     except NotFoundError:
         return None
+
+
+def tell_sink(store: Store, run: Run, query: str, description: str) -> None:
+    """Kept beside the checkpoint, which does not know it: some sinks cannot follow a fork."""
+    store.put(f"{run_directory(run)}/_sinks/{query}", description.encode())
+
+
+def told_sinks(store: Store, run: Run) -> dict[str, str]:
+    sinks = f"{run_directory(run)}/_sinks"
+    return {query: store.get(f"{sinks}/{query}").decode() for query in store.children(sinks)}
 
 
 def _newest(store: Store, directory: str) -> int | None:

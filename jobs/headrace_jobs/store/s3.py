@@ -70,10 +70,11 @@ class S3Store:
 
     def children(self, prefix: str) -> Sequence[str]:
         names: set[str] = set()
-        for page in self._pages(f"{prefix}/", Delimiter="/"):
+        directory = f"{prefix}/" if prefix else ""
+        for page in self._pages(directory, Delimiter="/"):
             found = [item["Prefix"] for item in page.get("CommonPrefixes", ())]
             found += [item["Key"] for item in page.get("Contents", ()) if not item["Key"].endswith("/")]
-            names |= {self._relative(key).removeprefix(f"{prefix}/") for key in found}
+            names |= {self._relative(key).removeprefix(directory) for key in found}
         return sorted(names)
 
     def get(self, key: str) -> bytes:

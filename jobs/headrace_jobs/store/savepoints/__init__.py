@@ -1,0 +1,49 @@
+"""Savepoints: copies of a run's checkpoints at committed batches. See docs/concepts/savepoints.md."""
+
+from headrace_jobs.store.savepoints.inventory import (
+    SAVEPOINTS,
+    Found,
+    Orphan,
+    collect,
+    delete_savepoint,
+    find_savepoints,
+    list_savepoints,
+    orphans,
+)
+from headrace_jobs.store.savepoints.manifest import (
+    About,
+    Manifest,
+    SavedObject,
+    SavedQuery,
+    find_manifest,
+    read_manifest,
+)
+from headrace_jobs.store.savepoints.restore import restore_savepoint
+from headrace_jobs.store.savepoints.take import take_savepoint
+from headrace_jobs.store.savepoints.transfer import Pace, Progress
+from headrace_jobs.store.savepoints.verify import Verification, record, recorded, verify_savepoint
+
+__all__ = [
+    "SAVEPOINTS",
+    "About",
+    "Found",
+    "Manifest",
+    "Orphan",
+    "Pace",
+    "Progress",
+    "SavedObject",
+    "SavedQuery",
+    "Verification",
+    "collect",
+    "delete_savepoint",
+    "find_manifest",
+    "find_savepoints",
+    "list_savepoints",
+    "orphans",
+    "read_manifest",
+    "record",
+    "recorded",
+    "restore_savepoint",
+    "take_savepoint",
+    "verify_savepoint",
+]

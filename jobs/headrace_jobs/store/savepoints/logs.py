@@ -1,0 +1,104 @@
+"""Spark's two logs of a query, as far as a savepoint must understand them. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace_jobs.store.errors import CheckpointDamagedError
+
+_NO_OFFSET = "-"
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffsetsEntry:
+    """`offsets/<batch>`: what a batch reads, and the settings that are fixed for the query's life."""
+
+    sources: Mapping[str, Any]
+    conf: Mapping[str, str]
+
+    @property
+    def provider(self) -> str | None:
+        """The last part of the class name: RocksDBStateStoreProvider."""
+        name = self.conf.get(_PROVIDER)
+        return name.rpartition(".")[2] if name else None
+
+    def log_limits(self) -> dict[str, int]:
+        """For sources that keep a log of their own (files): the newest entry that the batch reads."""
+        return {
+            name: offset["logOffset"]
+            for name, offset in self.sources.items()
+            if isinstance(offset, dict) and isinstance(offset.get("logOffset"), int)
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitEntry:
+    """`commits/<batch>`: the batch is done, and these are the state files that belong to it."""
+
+    watermark_ms: int | None
+    state_ids: frozenset[str] | None
+    """Ids of the state files of this batch, of all operators; None in the old format, which has none."""
+    partitions: Mapping[str, int]
+    """Number of state partitions by operator; empty in the old format."""
+
+
+def read_offsets(key: str, content: bytes) -> OffsetsEntry:
+    version, lines = _lines(key, content)
+    try:
+        metadata = json.loads(lines[0]) if lines and lines[0] else {}
+        sources = dict(_source(version, number, line) for number, line in enumerate(lines[1:]))
+        return OffsetsEntry(sources=sources, conf=metadata.get("conf", {}))
+    except (ValueError, AttributeError) as error:
+        raise _damaged(key, str(error)) from None
+
+
+def read_commit(key: str, content: bytes) -> CommitEntry:
+    version, lines = _lines(key, content)
+    try:
+        body = json.loads(lines[0]) if lines and lines[0] else {}
+        ids = body.get("stateUniqueIds") if version >= 2 else None
+        return CommitEntry(
+            watermark_ms=body.get("nextBatchWatermarkMs"),
+            state_ids=None
+            if ids is None
+            else frozenset(one for parts in ids.values() for stores in parts for one in stores),
+            partitions={operator: len(parts) for operator, parts in (ids or {}).items()},
+        )
+    except (ValueError, AttributeError, TypeError) as error:
+        raise _damaged(key, str(error)) from None
+
+
+def read_lineage(key: str, content: bytes) -> str:
+    try:
+        return str(json.loads(content)["id"])
+    except (ValueError, KeyError, TypeError):
+        raise _damaged(key, "there is no query id in it") from None
+
+
+def _lines(key: str, content: bytes) -> tuple[int, list[str]]:
+    try:
+        first, *rest = content.decode().splitlines()
+        return int(first.removeprefix("v")), rest
+    except ValueError:
+        raise _damaged(key, "it is empty or cut off") from None
+
+
+def _source(version: int, number: int, line: str) -> tuple[str, Any]:
+    """The first version knows sources by their position, later ones by name."""
+    name, offset = (str(number), line) if version == 1 else tuple(line.split(":", 1))
+    if offset == _NO_OFFSET:
+        return name, None
+    try:
+        return name, json.loads(offset)
+    except ValueError:
+        return name, offset
+
+
+def _damaged(key: str, why: str) -> CheckpointDamagedError:
+    return CheckpointDamagedError(
+        f"{key} is not readable ({why}): the query itself could not start from this checkpoint"
+    )

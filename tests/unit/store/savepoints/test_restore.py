@@ -1,0 +1,186 @@
+"""A run made from a savepoint: forward with its lineage, as a fork with another, or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from headrace_jobs.store import Store, claim_attempt, is_seeded, last_batches, open_store
+from headrace_jobs.store.errors import LineageError, SavepointDamagedError, SavepointError, SeedError
+from headrace_jobs.store.savepoints import restore_savepoint, verify_savepoint
+from tests.unit.store.savepoints.checkpoints import HERE, FakeQuery, take
+
+
+def tree(store: Store, prefix: str) -> dict[str, bytes]:
+    return {entry.key.removeprefix(prefix): store.get(entry.key) for entry in store.list(prefix)}
+
+
+def a_savepoint(
+    store: Store, *, pending: bool = True, sink: str | None = None, run: str = "run-1"
+) -> FakeQuery:
+    query = FakeQuery(store=store, run=run).batches(4)
+    query.snapshot(3)
+    query.transform_with_state()
+    if pending:
+        query.begin()
+        query.write_state()
+    take(store, run=run, about={"sinks": {"orders": sink}} if sink else {})
+    return query
+
+
+def test_forward_is_a_copy_with_the_same_lineage_and_the_pending_batch(store: Store) -> None:
+    a_savepoint(store)
+    saved = tree(store, f"{HERE}/data-1/queries/")
+    store.delete_tree("run-1")
+    seed = restore_savepoint(store, savepoint=HERE, run=2, lineage="keep")
+    restored = tree(store, "run-2/queries/")
+    moved = "orders/state/0/_metadata/v2/0"
+    assert {key: restored[key] for key in restored if key != moved} == {
+        key: saved[key] for key in saved if key != moved
+    }
+    assert b"/run-2/queries/orders/state/0/_stateSchema/" in restored[moved]
+    assert last_batches(store, 2) == {"orders": (4, 3)}
+    assert (seed.from_run, seed.rewritten, seed.objects) == (HERE, 1, len(saved))
+    assert is_seeded(store, 2)
+    assert restore_savepoint(store, savepoint=HERE, run=2, lineage="keep") == seed
+
+
+def test_a_fork_has_ids_of_its_own_which_are_the_same_when_it_is_repeated(store: Store) -> None:
+    a_savepoint(store)
+    ids = []
+    for run in (2, 3):
+        restore_savepoint(store, savepoint=HERE, run=run, lineage="new")
+        ids.append(json.loads(store.get(f"run-{run}/queries/orders/metadata"))["id"])
+    assert len({*ids, "q-1"}) == 3
+    store.delete_tree("run-3")
+    restore_savepoint(store, savepoint=HERE, run=3, lineage="new")
+    assert json.loads(store.get("run-3/queries/orders/metadata"))["id"] == ids[1]
+
+
+def test_going_back_with_the_same_lineage_is_refused(store: Store) -> None:
+    """Sinks would take the new batches for those they have."""
+    query = a_savepoint(store, pending=False)
+    query.batches(2)
+    with pytest.raises(LineageError, match="went on to batch 5 in run-1, the savepoint ends at batch 3"):
+        restore_savepoint(store, savepoint=HERE, run=2, lineage="keep")
+    assert not is_seeded(store, 2)
+    restore_savepoint(store, savepoint=HERE, run=2, lineage="new")
+    assert is_seeded(store, 2)
+
+
+def test_a_later_run_of_the_same_lineage_counts_too(store: Store) -> None:
+    a_savepoint(store, pending=False, run="uid/run-1")
+    FakeQuery(store=store, run="uid/run-2").batches(6)
+    with pytest.raises(LineageError, match="batch 5 in uid/run-2"):
+        restore_savepoint(store, savepoint=HERE, run="uid/run-3", lineage="keep")
+    # Another lineage under the same name says nothing.
+    store.delete_tree("uid/run-2")
+    FakeQuery(store=store, run="uid/run-2", lineage="other").batches(6)
+    restore_savepoint(store, savepoint=HERE, run="uid/run-3", lineage="keep")
+
+
+def test_the_pending_batch_that_was_carried_is_no_step_further(store: Store) -> None:
+    query = a_savepoint(store, pending=True)
+    query.commit()
+    restore_savepoint(store, savepoint=HERE, run=2, lineage="keep")
+    assert last_batches(store, 2) == {"orders": (4, 3)}
+
+
+def test_a_file_sink_cannot_be_forked(store: Store) -> None:
+    a_savepoint(store, sink="FileSink[s3a://lake/orders]")
+    with pytest.raises(LineageError, match=r"FileSink\[s3a://lake/orders\].*foreachBatch"):
+        restore_savepoint(store, savepoint=HERE, run=2, lineage="new")
+    assert store.children("run-2") == []
+    restore_savepoint(store, savepoint=HERE, run=2, lineage="keep")
+
+
+def test_a_run_in_use_or_seeded_from_elsewhere_is_not_touched(store: Store) -> None:
+    a_savepoint(store)
+    claim_attempt(store, 2, 1, {})
+    with pytest.raises(SeedError, match="in use by attempt 1"):
+        restore_savepoint(store, savepoint=HERE, run=2, lineage="keep")
+    restore_savepoint(store, savepoint=HERE, run=3, lineage="keep")
+    take(store, "_savepoints/s2")
+    with pytest.raises(SeedError, match=f"already seeded from {HERE}"):
+        restore_savepoint(store, savepoint="_savepoints/s2", run=3, lineage="keep")
+
+
+def test_what_is_no_savepoint_is_not_restored(store: Store) -> None:
+    with pytest.raises(SavepointError, match="it has no manifest"):
+        restore_savepoint(store, savepoint=HERE, run=2, lineage="keep")
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "altered"])
+@pytest.mark.parametrize("part", ["offsets/3", "changelog", "sst", "_metadata/v2/0"])
+def test_a_damaged_savepoint_is_known_and_not_restored(
+    store: Store, tmp_path: Path, damage: str, part: str
+) -> None:
+    a_savepoint(store)
+    found = next(entry for entry in store.list(f"{HERE}/data-1/") if entry.key.endswith(part))
+    path = tmp_path / "store" / found.key
+    match damage:
+        case "missing":
+            path.unlink()
+        case "cut":
+            path.write_bytes(path.read_bytes()[:-1])
+        case _:
+            path.write_bytes(bytes(byte ^ 1 for byte in path.read_bytes()))
+    found_bad = verify_savepoint(store, HERE, level="State")
+    assert found_bad.level == "None"
+    assert part.rpartition("/")[2] in found_bad.message
+    with pytest.raises(SavepointDamagedError, match="cannot be restored"):
+        restore_savepoint(store, savepoint=HERE, run=2, lineage="keep")
+    assert not is_seeded(store, 2)
+
+
+def test_state_that_is_too_new_is_found_by_the_second_level(store: Store) -> None:
+    """A manifest that lists it, as a careless copier might write one."""
+    from dataclasses import replace
+
+    from headrace_jobs.store.savepoints.manifest import encode, read_manifest, saved
+
+    query = a_savepoint(store)
+    source = next(entry for entry in store.list() if entry.key.endswith(query.file(5, 0, "changelog")))
+    target = source.key.replace("run-1", f"{HERE}/data-1")
+    store.put(target, b"of a later version")
+    (entry,) = store.list(target[:-4])
+    manifest = read_manifest(store, HERE)
+    objects = (*manifest.objects, saved(entry, f"{HERE}/data-1/"))
+    store.put(f"{HERE}/manifest.json", encode(replace(manifest, objects=objects)))
+    assert verify_savepoint(store, HERE, level="Objects").level == "Objects"
+    verification = verify_savepoint(store, HERE, level="State")
+    assert (verification.level, len(verification.problems)) == ("Objects", 1)
+    assert "does not belong to batch 3" in verification.message
+
+
+def test_a_savepoint_that_was_moved_is_restored_where_it_lies_now(store: Store, tmp_path: Path) -> None:
+    a_savepoint(store)
+    elsewhere = tmp_path / "another region/backup/s1"
+    # Without metadata: other times, and so other etags.
+    shutil.copytree(tmp_path / "store" / HERE, elsewhere, copy_function=shutil.copyfile)
+    shutil.rmtree(tmp_path / "store")
+    moved = open_store(str(tmp_path / "another region"))
+    assert "it was moved" in verify_savepoint(moved, "backup/s1", level="State").message
+    restore_savepoint(moved, savepoint="backup/s1", run="ns/job/uid/run-1", lineage="keep")
+    text = moved.get("ns/job/uid/run-1/queries/orders/state/0/_metadata/v2/0").decode()
+    assert "another region/ns/job/uid/run-1/queries/orders/state/0/_stateSchema/" in text
+    (elsewhere / "data-1/queries/orders/commits/3").unlink()
+    with pytest.raises(SavepointDamagedError, match="commits/3 is missing"):
+        restore_savepoint(moved, savepoint="backup/s1", run="ns/job/uid/run-2", lineage="keep")
+
+
+def test_into_another_store(store: Store, tmp_path: Path) -> None:
+    a_savepoint(store)
+    other = open_store(str(tmp_path / "other"))
+    seed = restore_savepoint(store, savepoint=HERE, run="run-1", lineage="new", into=other)
+    assert seed.from_run == f"{store.url}/{HERE}"
+    assert last_batches(other, 1) == {"orders": (4, 3)}
+    restored, saved = tree(other, "run-1/queries/"), tree(store, f"{HERE}/data-1/queries/")
+    assert restored.keys() == saved.keys()
+    assert [key for key in saved if restored[key] != saved[key]] == [
+        "orders/metadata",
+        "orders/state/0/_metadata/v2/0",
+    ]
