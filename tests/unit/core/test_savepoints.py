@@ -1,0 +1,189 @@
+"""The rules of savepoints as tables: given what is known, then what is decided, and why."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from headrace.api.lifecycle import Savepoints
+from headrace.core.savepoints import (
+    Gate,
+    Known,
+    Phase,
+    before,
+    disposal,
+    due_by_schedule,
+    judge,
+    next_look,
+    why_not_delete,
+)
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+TAKING, GOOD, FAILED = Phase.TAKING, Phase.GOOD, Phase.FAILED
+
+
+def hourly(cron: str, after: datetime) -> datetime | None:
+    """Stands for the cron of the API: every full hour, or never."""
+    if cron == "0 0 31 2 *":
+        return None
+    return after.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+
+
+def policy(**fields: Any) -> Savepoints:
+    return Savepoints.model_validate(fields)
+
+
+def a(cause: Any, phase: Phase = GOOD, *, ago: float, name: str = "", **more: Any) -> Known:
+    """Begun so many minutes before noon."""
+    began_at = NOON - timedelta(minutes=ago)
+    return Known(name=name or f"{cause}-{ago:g}".lower(), cause=cause, phase=phase, began_at=began_at, **more)
+
+
+HOURLY = {"schedule": "0 * * * *"}
+SCHEDULE = [
+    ("no schedule", {}, [], True, False),
+    ("the first hour is not over", HOURLY, [a("Schedule", ago=0)], True, False),
+    ("an hour has passed", HOURLY, [a("Schedule", ago=60)], True, True),
+    ("many hours were missed: one makes up for them", HOURLY, [a("Schedule", ago=600)], True, True),
+    ("the last one failed: not again before its time", HOURLY, [a("Schedule", FAILED, ago=0)], True, False),
+    ("it failed an hour ago", HOURLY, [a("Schedule", FAILED, ago=61)], True, True),
+    ("a manual one does not replace it", HOURLY, [a("Schedule", ago=61), a("Manual", ago=5)], True, True),
+    ("one is being made", HOURLY, [a("Schedule", ago=61), a("Manual", TAKING, ago=5)], True, False),
+    ("nothing happened since", HOURLY, [a("Schedule", ago=600)], False, False),
+    ("the first one of a job", HOURLY, [], True, True),
+    ("a day that never comes", {"schedule": "0 0 31 2 *"}, [a("Schedule", ago=600)], True, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("case", "fields", "known", "moves", "is_due"), SCHEDULE, ids=[c[0] for c in SCHEDULE]
+)
+def test_by_schedule(
+    case: str, fields: dict[str, Any], known: list[Known], moves: bool, is_due: bool
+) -> None:
+    due = due_by_schedule(
+        policy(**fields), known, since=NOON - timedelta(hours=2), moves=moves, now=NOON, next_time=hourly
+    )
+    assert (due is not None) == is_due
+    if due is not None:
+        assert due.cause == "Schedule"
+        assert "UTC" in due.message
+
+
+def test_the_schedule_says_when_to_look_again() -> None:
+    known = [a("Schedule", ago=30)]
+    assert next_look(policy(**HOURLY), known, since=NOON, next_time=hourly) == NOON
+    assert next_look(policy(), known, since=NOON, next_time=hourly) is None
+
+
+STEPS = [
+    ("Upgrade", {}, [], {}, Gate.TAKE, "savepoints.onUpgrade asks for one before the upgrade"),
+    ("Upgrade", {"onUpgrade": False}, [], {}, Gate.GO_ON, "onUpgrade is false"),
+    ("Upgrade", {}, [a("Upgrade", ago=60)], {}, Gate.TAKE, "asks for one"),  # of an earlier upgrade
+    ("Upgrade", {}, [a("Manual", ago=1)], {}, Gate.TAKE, "asks for one"),
+    ("Upgrade", {}, [a("Upgrade", TAKING, ago=1)], {}, Gate.WAIT, "waiting for savepoint upgrade-1"),
+    ("Upgrade", {}, [a("Upgrade", ago=1)], {}, Gate.GO_ON, "upgrade-1 is good"),
+    (
+        "Upgrade",
+        {},
+        [a("Upgrade", FAILED, ago=1, problem="no space left")],
+        {},
+        Gate.HELD,
+        "no space left. Delete it to have another one taken, or set savepoints.onUpgrade: false",
+    ),
+    ("Upgrade", {}, [a("Upgrade", FAILED, ago=2), a("Upgrade", ago=1)], {}, Gate.GO_ON, "is good"),
+    ("Upgrade", {}, [], {"has_state": False}, Gate.GO_ON, "no batch was ever committed"),
+    ("Suspend", {}, [], {}, Gate.TAKE, "before the suspension"),
+    ("Suspend", {}, [a("Suspend", FAILED, ago=1)], {}, Gate.GO_ON, "the checkpoint itself stays"),
+    ("Suspend", {"onSuspend": False}, [], {}, Gate.GO_ON, "onSuspend is false"),
+    ("Delete", {}, [], {}, Gate.TAKE, "before the deletion"),
+    ("Delete", {}, [], {"retains": False}, Gate.GO_ON, "deletionPolicy is Delete"),
+    ("Delete", {}, [a("Delete", FAILED, ago=1)], {}, Gate.GO_ON, "goes on without it"),
+]
+
+
+@pytest.mark.parametrize("case", STEPS, ids=lambda case: f"{case[0]}: {case[5][:40]}")
+def test_before_a_step(case: tuple[Any, ...]) -> None:
+    step, fields, known, more, gate, says = case
+    began = NOON - timedelta(minutes=10)
+    found = before(step, policy(**fields), known, step_began_at=began, **{"has_state": True, **more})
+    assert (found.gate, says in found.message) == (gate, True), found.message
+
+
+RETENTION = [
+    ("within both limits", {"keep": 2}, [a("Schedule", ago=1), a("Schedule", ago=2)], []),
+    ("too many", {"keep": 1}, [a("Schedule", ago=1), a("Schedule", ago=2)], ["schedule-2: Surplus"]),
+    (
+        "too old",
+        {"maxAge": "1h"},
+        [a("Schedule", ago=1), a("Schedule", ago=61), a("Schedule", ago=59)],
+        ["schedule-61: TooOld"],
+    ),
+    ("the last good one stays, however old", {"keep": 1, "maxAge": "1h"}, [a("Schedule", ago=999)], []),
+    (
+        "also when younger ones failed",
+        {"keep": 1, "maxAge": "1h"},
+        [a("Schedule", FAILED, ago=1), a("Schedule", ago=999)],
+        [],
+    ),
+    ("what is in use stays", {"keep": 1}, [a("Schedule", ago=1), a("Schedule", ago=2, in_use_by=("b",))], []),
+    ("what is pinned stays", {"keep": 1}, [a("Schedule", ago=1), a("Schedule", ago=2, pinned=True)], []),
+    ("what is imported stays", {"keep": 1}, [a("Schedule", ago=1), a("Schedule", ago=2, imported=True)], []),
+    ("manual ones stay", {"keep": 1, "maxAge": "1m"}, [a("Schedule", ago=1), a("Manual", ago=99)], []),
+    ("what is being made stays", {"keep": 1}, [a("Schedule", ago=1), a("Schedule", TAKING, ago=2)], []),
+    (
+        "a pinned one counts as one of those kept",
+        {"keep": 1},
+        [a("Schedule", ago=1, pinned=True), a("Schedule", ago=2), a("Schedule", ago=3)],
+        ["schedule-2: Surplus", "schedule-3: Surplus"],
+    ),
+    (
+        "a failed one goes when one was good since",
+        {},
+        [a("Schedule", ago=1), a("Schedule", FAILED, ago=2)],
+        ["schedule-2: Failed"],
+    ),
+    ("a failed one stays until then", {}, [a("Schedule", FAILED, ago=1), a("Schedule", ago=2)], []),
+]
+
+
+@pytest.mark.parametrize(("case", "fields", "known", "removed"), RETENTION, ids=[c[0] for c in RETENTION])
+def test_retention(case: str, fields: dict[str, Any], known: list[Known], removed: list[str]) -> None:
+    judged = judge(policy(**fields), known, now=NOON)
+    assert [f"{one.name}: {one.reason}" for one in judged if one.remove] == removed
+    assert [one.name for one in judged] == [one.name for one in sorted(known, key=lambda k: k.began_at)[::-1]]
+    assert all(one.message for one in judged)
+
+
+def test_retention_never_removes_all_good_ones() -> None:
+    """Whatever the policy: if there was a good one, there is a good one."""
+    for keep in (1, 2):
+        for count in range(1, 6):
+            known = [a("Schedule", GOOD if n % 2 else FAILED, ago=1000 + n) for n in range(count)]
+            judged = judge(policy(keep=keep, maxAge="1m"), known, now=NOON)
+            gone = {one.name for one in judged if one.remove}
+            good = {one.name for one in known if one.phase is GOOD}
+            assert not good or good - gone
+
+
+def test_what_is_used_or_made_is_not_deleted_yet() -> None:
+    assert why_not_delete(a("Manual", ago=1)) is None
+    assert "in use by clicks, views" in (
+        why_not_delete(a("Manual", ago=1, in_use_by=("clicks", "views"))) or ""
+    )
+    assert "being made" in (why_not_delete(a("Manual", TAKING, ago=1)) or "")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "imported", "then"),
+    [
+        (None, False, "Delete"),
+        (None, True, "Retain"),
+        ("Retain", False, "Retain"),
+        ("Delete", True, "Delete"),
+    ],
+)
+def test_disposal(wanted: Any, imported: bool, then: str) -> None:
+    assert disposal(wanted, imported=imported) == then
