@@ -70,8 +70,8 @@ def continue_from(trial: Trial, savepoint: str = HERE, *, run: str = "run-2", li
     )
     for query in manifest.queries:
         (after.output / query.name).mkdir(parents=True)
-        for batch, path in sorted((int(path.stem), path) for path in (trial.output / query.name).glob("*.json")):
-            if batch <= query.batch:
+        for path in (trial.output / query.name).glob("*.json"):
+            if int(path.stem) <= query.batch:
                 shutil.copy(path, after.output / query.name / path.name)
     return after
 
@@ -97,7 +97,7 @@ def freeze_in_mid_batch(trial: Trial, process: subprocess.Popen[bytes], batch: i
     """Stops the driver when it has begun a batch after `batch`, and not committed it."""
     pids = trial.pids(trial.attempt)
     while True:
-        await_condition(lambda: (begun(trial) or -1) > batch, f"a batch after {batch} has begun")
+        await_begun(trial, batch + 1)
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         last = last_batches(trial.place.store, trial.run)["q"]
@@ -113,6 +113,9 @@ def thaw(trial: Trial) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-def begun(trial: Trial) -> int | None:
-    found = last_batches(trial.place.store, trial.run)
-    return found["q"].offsets if "q" in found else None
+def await_begun(trial: Trial, batch: int) -> None:
+    def begun() -> bool:
+        last = last_batches(trial.place.store, trial.run).get("q")
+        return last is not None and (last.offsets or 0) >= batch
+
+    await_condition(begun, f"batch {batch} has begun")

@@ -1,0 +1,260 @@
+"""The keeper's work on savepoints: `savepoint`, `restore`, `verify`, `savepoints`, `discard`, `collect`.
+
+Paths are relative to --store, which is that of a job (<location>/<namespace>/<name>): `_savepoints/<id>`
+and `<uid>/run-<n>`. Only `restore` and `savepoints` may look elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib.metadata
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from headrace_jobs.store import Store, open_store
+from headrace_jobs.store.errors import LineageError, SavepointError, SeedError
+from headrace_jobs.store.s3_options import S3Options
+from headrace_jobs.store.savepoints import (
+    SAVEPOINTS,
+    About,
+    Found,
+    Manifest,
+    Orphan,
+    Pace,
+    Progress,
+    collect,
+    delete_savepoint,
+    find_savepoints,
+    list_savepoints,
+    orphans,
+    record,
+    recorded,
+    restore_savepoint,
+    take_savepoint,
+    verify_savepoint,
+)
+
+log = logging.getLogger("headrace")
+
+Result = tuple[int, dict[str, Any]]
+_REFUSED, _FAILED = 64, 66
+_TELL_SECONDS = 10.0
+# Kubernetes keeps this much of a container's last words; the rest lies in the manifest.
+_LARGEST_RESULT = 3500
+
+
+def add_tasks(tasks: Any, common: argparse.ArgumentParser) -> None:
+    """Registers the subcommands. `common` brings --store, --result and how to reach S3."""
+    where = argparse.ArgumentParser(add_help=False)
+    where.add_argument("--savepoint", required=True, help=f"{SAVEPOINTS}/<id>")
+    rate = argparse.ArgumentParser(add_help=False)
+    rate.add_argument("--max-bytes-per-second", type=int)
+    rate.add_argument("--max-objects-per-second", type=int)
+
+    taking = _task(tasks, "savepoint", take, [common, where, rate], "copy a run's state at its last batch")
+    taking.add_argument("--from", dest="run", required=True, help="<uid>/run-<n>")
+    taking.add_argument("--owner", required=True, help="uid of the StreamSavepoint: no other may finish it")
+    taking.add_argument("--job", default="", help="<namespace>/<name>, for whoever finds it later")
+    taking.add_argument("--cause", default="Manual")
+    taking.add_argument("--spec-digest")
+    taking.add_argument("--time-limit-seconds", type=float)
+
+    restoring = _task(tasks, "restore", restore, [common, where, rate], "make a run from a savepoint")
+    restoring.add_argument("--to", dest="run", required=True, help="<uid>/run-<n>")
+    restoring.add_argument("--lineage", choices=["keep", "new"], required=True)
+    restoring.add_argument("--from-store", help="where the savepoint lies, if not in --store")
+
+    verifying = _task(tasks, "verify", verify, [common, where], "is a savepoint whole?")
+    verifying.add_argument("--level", choices=["Objects", "State"], default="Objects")
+
+    finding = _task(tasks, "savepoints", find, [common], "list what lies in the store")
+    finding.add_argument("--everywhere", action="store_true", help="--store is a location, not that of a job")
+
+    discarding = _task(tasks, "discard", discard, [common, where], "remove a savepoint")
+    discarding.add_argument("--why", default="asked for")
+
+    collecting = _task(tasks, "collect", collect_orphans, [common], "remove what no savepoint is or will be")
+    collecting.add_argument("--older-than-hours", type=float, default=24.0)
+    collecting.add_argument("--dry-run", action="store_true")
+
+
+def _task(
+    tasks: Any,
+    name: str,
+    function: Callable[[argparse.Namespace, S3Options], Result],
+    parents: list[argparse.ArgumentParser],
+    description: str,
+) -> argparse.ArgumentParser:
+    parser = tasks.add_parser(name, parents=parents, help=description)
+    parser.set_defaults(task=functools.partial(_answered, function))
+    return parser
+
+
+def _answered(
+    function: Callable[[argparse.Namespace, S3Options], Result], arguments: argparse.Namespace, s3: S3Options
+) -> Result:
+    """What is wrong with a savepoint is not the store's fault, and must not read like it."""
+    try:
+        return function(arguments, s3)
+    except LineageError as error:
+        return _REFUSED, {"reason": "Refused", "errorClass": error.reason, "message": str(error)}
+    except (SavepointError, SeedError) as error:
+        return _FAILED, {"reason": error.reason, "errorClass": error.reason, "message": str(error)}
+
+
+def take(arguments: argparse.Namespace, s3: S3Options) -> Result:
+    about = About(
+        owner=arguments.owner,
+        job=arguments.job,
+        cause=arguments.cause,
+        spec_digest=arguments.spec_digest,
+        spark_version=_spark_version(),
+    )
+    manifest = take_savepoint(
+        open_store(arguments.store, s3),
+        run=arguments.run,
+        savepoint=arguments.savepoint,
+        about=about,
+        now=datetime.now(UTC),
+        pace=_pace(arguments),
+        tell=_teller(arguments.time_limit_seconds),
+    )
+    return 0, {"reason": "Completed", "message": "", "savepoint": _fitting(manifest)}
+
+
+def restore(arguments: argparse.Namespace, s3: S3Options) -> Result:
+    source, target, savepoint = _two_stores(arguments, s3)
+    seed = restore_savepoint(
+        source,
+        savepoint=savepoint,
+        run=arguments.run,
+        lineage=arguments.lineage,
+        into=target,
+        pace=_pace(arguments),
+        tell=_teller(None),
+    )
+    return 0, {"reason": "Completed", "message": "", "seed": asdict(seed)}
+
+
+def _two_stores(arguments: argparse.Namespace, s3: S3Options) -> tuple[Store, Store | None, str]:
+    """Where the savepoint lies, where the run lies if that is elsewhere, and the savepoint's path."""
+    own = open_store(arguments.store, s3)
+    if arguments.from_store is None:
+        return own, None, arguments.savepoint
+    return open_store(arguments.from_store, s3), own, arguments.savepoint
+
+
+def verify(arguments: argparse.Namespace, s3: S3Options) -> Result:
+    store = open_store(arguments.store, s3)
+    found = verify_savepoint(store, arguments.savepoint, level=arguments.level)
+    record(store, arguments.savepoint, found, now=datetime.now(UTC))
+    told = {"level": found.level, "message": found.message}
+    if found.problems:
+        return _FAILED, {"reason": "SavepointDamaged", "message": found.message, "verified": told}
+    return 0, {"reason": "Completed", "message": found.message, "verified": told}
+
+
+def find(arguments: argparse.Namespace, s3: S3Options) -> Result:
+    store = open_store(arguments.store, s3)
+    found = list(find_savepoints(store)) if arguments.everywhere else list_savepoints(store)
+    return 0, {"reason": "Completed", "message": "", "savepoints": [_line(store, one) for one in found]}
+
+
+def _line(store: Store, found: Found) -> dict[str, Any]:
+    if found.manifest is None:
+        return {"path": found.path, "problem": found.problem}
+    manifest = found.manifest
+    return {
+        "path": found.path,
+        "job": manifest.job,
+        "takenAt": manifest.taken_at,
+        "cause": manifest.cause,
+        "batches": {query.name: query.batch for query in manifest.queries},
+        "objects": len(manifest.objects),
+        "bytes": manifest.size_bytes,
+        "verified": recorded(store, found.path).level,
+    }
+
+
+def discard(arguments: argparse.Namespace, s3: S3Options) -> Result:
+    if not arguments.savepoint.startswith(f"{SAVEPOINTS}/"):
+        raise SavepointError(f"'{arguments.savepoint}' is not below {SAVEPOINTS}/: nothing else is removed")
+    delete_savepoint(open_store(arguments.store, s3), arguments.savepoint, why=arguments.why)
+    return 0, {"reason": "Completed", "message": ""}
+
+
+def collect_orphans(arguments: argparse.Namespace, s3: S3Options) -> Result:
+    look = orphans if arguments.dry_run else collect
+    found = look(
+        open_store(arguments.store, s3),
+        older_than=timedelta(hours=arguments.older_than_hours),
+        now=datetime.now(UTC),
+    )
+    return 0, {"reason": "Completed", "message": _cost(found, dry=arguments.dry_run), **_report(found)}
+
+
+def _report(found: list[Orphan]) -> dict[str, Any]:
+    return {
+        "objects": sum(one.objects for one in found),
+        "bytes": sum(one.size_bytes for one in found),
+        "orphans": [asdict(one) for one in found],
+    }
+
+
+def _cost(found: list[Orphan], *, dry: bool) -> str:
+    told = _report(found)
+    verb = "would be removed" if dry else "removed"
+    return f"{len(found)} orphans with {told['objects']} objects and {told['bytes']} bytes {verb}"
+
+
+def _pace(arguments: argparse.Namespace) -> Pace:
+    return Pace(
+        bytes_per_second=arguments.max_bytes_per_second, objects_per_second=arguments.max_objects_per_second
+    )
+
+
+def _teller(limit_seconds: float | None) -> Callable[[Progress], None]:
+    """Says now and then how far it is, and ends it when its time is up."""
+    began = time.monotonic()
+    told = began
+
+    def tell(progress: Progress) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if limit_seconds is not None and now - began > limit_seconds:
+            raise SavepointError(
+                f"it took longer than its time limit of {limit_seconds:g} s: raise timeLimit or maxCopyRate"
+            )
+        if now - told >= _TELL_SECONDS:
+            told = now
+            log.warning(
+                "copied %d of %d objects, %d of %d bytes",
+                progress.objects_done,
+                progress.objects,
+                progress.bytes_done,
+                progress.bytes,
+            )
+
+    return tell
+
+
+def _fitting(manifest: Manifest) -> dict[str, Any]:
+    """The manifest without its objects; and without offsets where those would be too long."""
+    told = manifest.summary()
+    if len(json.dumps(told)) > _LARGEST_RESULT:
+        for query in told["queries"]:
+            query["offsets"] = {}
+    return told
+
+
+def _spark_version() -> str | None:
+    try:
+        return importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        return None

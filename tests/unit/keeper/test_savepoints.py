@@ -1,0 +1,128 @@
+"""The keeper's tasks on savepoints, as the operator calls them: arguments in, a code and a result out."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace_jobs.keeper.main import main
+from headrace_jobs.store import last_batches, open_store
+from tests.unit.store.savepoints.checkpoints import FakeQuery
+
+SAVEPOINT = "_savepoints/nightly-1a2b"
+
+
+class Keeper:
+    def __init__(self, directory: Path) -> None:
+        self.root = directory / "checkpoints/shop/clicks"
+        self.store = open_store(str(self.root))
+        self.query = FakeQuery(store=self.store, run="uid/run-3").batches(3)
+        self._result = directory / "result.json"
+
+    def __call__(self, task: str, *flags: str, store: str | None = None) -> tuple[int, dict[str, Any]]:
+        code = main([task, f"--store={store or self.root.as_uri()}", f"--result={self._result}", *flags])
+        return code, json.loads(self._result.read_text())
+
+    def take(self, *flags: str) -> tuple[int, dict[str, Any]]:
+        given = ("--from=uid/run-3", f"--savepoint={SAVEPOINT}", "--owner=u1", "--job=shop/clicks")
+        return self("savepoint", *given, *flags)
+
+
+@pytest.fixture
+def keeper(tmp_path: Path) -> Keeper:
+    return Keeper(tmp_path)
+
+
+def test_a_savepoint_is_taken_verified_listed_and_restored(keeper: Keeper) -> None:
+    code, result = keeper.take("--spec-digest=abc", "--cause=Schedule")
+    assert (code, result["reason"]) == (0, "Completed")
+    told = result["savepoint"]
+    assert told["queries"][0]["batch"] == 2
+    assert (told["spec_digest"], told["cause"], told["run"]) == ("abc", "Schedule", "uid/run-3")
+    assert told["spark_version"], "the version of the image's own Spark"
+
+    code, result = keeper("verify", f"--savepoint={SAVEPOINT}", "--level=State")
+    assert (code, result["verified"]["level"]) == (0, "State")
+
+    _, result = keeper("savepoints")
+    (line,) = result["savepoints"]
+    assert (line["path"], line["batches"], line["verified"]) == (SAVEPOINT, {"orders": 2}, "State")
+
+    code, result = keeper("restore", f"--savepoint={SAVEPOINT}", "--to=uid/run-4", "--lineage=keep")
+    assert (code, result["seed"]["from_run"]) == (0, SAVEPOINT)
+    assert last_batches(keeper.store, "uid/run-4") == {"orders": (2, 2)}
+
+
+def test_a_damaged_one_is_told_with_what_is_wrong(keeper: Keeper) -> None:
+    keeper.take()
+    (keeper.root / SAVEPOINT / "data-1/queries/orders/commits/2").unlink()
+    code, result = keeper("verify", f"--savepoint={SAVEPOINT}")
+    assert (code, result["reason"]) == (66, "SavepointDamaged")
+    assert "commits/2 is missing" in result["message"]
+    assert keeper("savepoints")[1]["savepoints"][0]["verified"] == "None"
+
+
+def test_a_fork_into_another_job_from_a_location_without_any_object_left(
+    keeper: Keeper, tmp_path: Path
+) -> None:
+    keeper.take()
+    location = (tmp_path / "checkpoints").as_uri()
+    _, result = keeper("savepoints", "--everywhere", store=location)
+    (line,) = result["savepoints"]
+    assert (line["path"], line["job"]) == (f"shop/clicks/{SAVEPOINT}", "shop/clicks")
+    other = tmp_path / "elsewhere/web/views"
+    code, _ = keeper(
+        "restore",
+        f"--from-store={location}",
+        f"--savepoint={line['path']}",
+        "--to=uid2/run-1",
+        "--lineage=new",
+        store=other.as_uri(),
+    )
+    assert code == 0
+    assert last_batches(open_store(str(other)), "uid2/run-1") == {"orders": (2, 2)}
+
+
+def test_refusals_have_a_class_of_their_own(keeper: Keeper) -> None:
+    keeper.take()
+    keeper.query.batches(1)
+    code, result = keeper("restore", f"--savepoint={SAVEPOINT}", "--to=uid/run-4", "--lineage=keep")
+    assert (code, result["reason"], result["errorClass"]) == (64, "Refused", "Lineage")
+    code, result = keeper("discard", "--savepoint=uid/run-3")
+    assert (code, result["reason"]) == (66, "SavepointFailed")
+    assert last_batches(keeper.store, "uid/run-3") == {"orders": (3, 3)}
+
+
+def test_orphans_are_counted_before_they_are_removed(keeper: Keeper) -> None:
+    keeper.take()
+    orphan = keeper.root / "_savepoints/broken-off"
+    keeper.store.put("_savepoints/broken-off/_claims/1", b"{}")
+    keeper.store.put("_savepoints/broken-off/data-1/queries/orders/metadata", b"12345678")
+    os.utime(orphan / "_claims/1", (1000, 1000))
+    for flags, verb in ((("--dry-run",), "would be removed"), ((), "removed")):
+        _, result = keeper("collect", *flags)
+        assert result["message"] == f"1 orphans with 2 objects and 10 bytes {verb}"
+        assert [one["path"] for one in result["orphans"]] == ["_savepoints/broken-off"]
+    assert not (orphan / "data-1").exists()
+    _, result = keeper("discard", f"--savepoint={SAVEPOINT}")
+    assert not (keeper.root / SAVEPOINT).exists()
+
+
+def test_the_result_fits_into_the_last_words_of_a_container(keeper: Keeper) -> None:
+    metadata = json.dumps({"conf": {}})
+    offsets = json.dumps({"clicks": {str(partition): 10**12 for partition in range(500)}})
+    keeper.query.put("offsets/2", f"v1\n{metadata}\n{offsets}".encode())
+    code, result = keeper.take()
+    assert code == 0
+    assert len(json.dumps(result)) < 4096
+    assert result["savepoint"]["queries"][0]["offsets"] == {}
+
+
+def test_a_time_limit_ends_it(keeper: Keeper) -> None:
+    code, result = keeper.take("--time-limit-seconds=0")
+    assert (code, "raise timeLimit" in result["message"]) == (66, True)
+    assert keeper("savepoints")[1]["savepoints"][0]["problem"] == "it was never finished"
