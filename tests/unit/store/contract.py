@@ -48,6 +48,7 @@ def children_are_the_next_level_only(store: Store) -> None:
         store.put(key, b"x")
     assert store.children("r/queries") == ["notes", "q1/", "q2/"]
     assert store.children("r") == ["queries/"]
+    assert store.children("") == ["r/"]
 
 
 def a_second_create_is_refused_and_changes_nothing(store: Store) -> None:
@@ -76,6 +77,19 @@ def a_copy_equals_its_source(store: Store) -> None:
     (target,) = store.list("to/")
     assert store.get("to/a") == b"content" * 1000
     assert (target.size, target.etag) == (source.size, source.etag)
+
+
+def a_copy_of_what_never_changes_outlives_its_source(store: Store) -> None:
+    store.put("from/a", b"old")
+    (old,) = store.list("from/")
+    store.put("from/a", b"content")
+    (source,) = store.list("from/")
+    with pytest.raises(SourceChangedError):
+        store.copy(Copy(old, "to/a", immutable=True))
+    store.copy(Copy(source, "to/a", immutable=True))
+    store.put("from/a", b"another")
+    store.delete_many(["from/a"])
+    assert store.get("to/a") == b"content"
 
 
 def a_changed_source_is_not_copied(store: Store) -> None:
@@ -141,6 +155,7 @@ PROMISES: tuple[Callable[[Store], None], ...] = (
     of_sixteen_racing_creators_one_wins,
     files_go_up_once_and_come_down_whole,
     a_copy_equals_its_source,
+    a_copy_of_what_never_changes_outlives_its_source,
     a_changed_source_is_not_copied,
     many_copies_go_at_once_and_an_error_surfaces,
     deleting_is_idempotent_and_takes_only_what_was_named,

@@ -100,10 +100,10 @@ class FakeQuery:
         return self
 
     def transform_with_state(self) -> None:
-        """Metadata with the full path of a schema, as Spark writes it: one slash after `file:`."""
+        """Metadata with the full path of a schema, as Spark writes it: file:/x, s3a://x."""
         schema = "state/0/_stateSchema/default/0_schema"
         self.put(schema, b"schema")
-        root = self.store.url.replace("file://", "file:")
+        root = self.store.url.replace("file://", "file:").replace("s3://", "s3a://")
         path = f"{root}/{self.run}/queries/{self.name}/{schema}"
         self.put(
             "state/0/_metadata/v2/0",
