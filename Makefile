@@ -101,7 +101,7 @@ wheel: setup ## Build the distribution, jar inside, into dist/
 
 .PHONY: bench
 bench: setup ## Speed, as ratios in one run; one JSON line per figure, results in bench/results/
-	@for bench in dev checkpoint; do $(PY) bench/$$bench.py; done
+	@for bench in dev checkpoint savepoint; do $(PY) bench/$$bench.py; done
 
 .PHONY: bench-cluster
 bench-cluster: setup ## Starts of the cluster, image sizes; takes a running cluster of this machine down

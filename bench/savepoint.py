@@ -1,0 +1,239 @@
+"""What a savepoint costs on S3: the time it takes, and what a running query feels of it.
+
+    savepoint.seconds_10mb, savepoint.seconds_1gb   from the call to the manifest, median of the rounds
+    savepoint.copy_rate_ratio_to_bare               bytes per second of the largest state that was measured,
+                                                    as a part of a bare parallel copy of the same objects
+    savepoint.slowdown_capped_pct                   how much longer batches are while savepoints are taken one
+    savepoint.slowdown_uncapped_pct                 after the other, with the copy rate capped and uncapped:
+                                                    median of interleaved pairs
+
+Copies and bare copies take turns; so do batches with and without a savepoint. The times are of files as
+RocksDB leaves them, one snapshot per partition; the slow-down is of a real query on its own state. Below the
+figures, on the error output: the requests of a savepoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.checkpoint import await_batch, session  # noqa: E402
+from tests.spark.s3server import ENVIRONMENT, S3Server, by_operation, versitygw  # noqa: E402
+from tests.unit.store.savepoints.checkpoints import FakeQuery  # noqa: E402
+
+from headrace_jobs.jvm import FILE_MANAGER_CLASS  # noqa: E402
+from headrace_jobs.store import Copy, Store, open_store  # noqa: E402
+from headrace_jobs.store.savepoints import About, Manifest, Pace, delete_savepoint, take_savepoint  # noqa: E402
+
+RESULTS = ROOT / "bench/results/savepoint.json"
+MEGABYTE = 1_000_000
+SIZES = {"10mb": 10 * MEGABYTE, "1gb": 1000 * MEGABYTE}
+PARTITIONS = 16
+WARM_UP_BATCHES = 5
+BATCHES_PER_WINDOW = 10
+# A tenth of what a small server copies: a savepoint of a gigabyte then takes a minute or so.
+CAP = {"bytes_per_second": 16 * MEGABYTE, "objects_per_second": 50}
+GOALS = {
+    "savepoint.seconds_10mb": None,
+    "savepoint.seconds_1gb": None,
+    "savepoint.copy_rate_ratio_to_bare": 0.8,
+    "savepoint.slowdown_capped_pct": 5.0,
+    "savepoint.slowdown_uncapped_pct": None,
+}
+
+
+@dataclass
+class Measured:
+    """All rounds of one size."""
+
+    seconds: list[float] = field(default_factory=list)
+    bare_seconds: list[float] = field(default_factory=list)
+    requests: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def ratio_to_bare(self) -> float:
+        pairs = zip(self.bare_seconds, self.seconds, strict=True)
+        return statistics.median(bare / ours for bare, ours in pairs)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sizes", nargs="+", choices=[*SIZES, "none"], default=list(SIZES))
+    parser.add_argument("--no-slowdown", action="store_true", help="leave out what needs Spark")
+    arguments = parser.parse_args()
+    os.environ.update(ENVIRONMENT)
+    figures = []
+    with tempfile.TemporaryDirectory() as scratch, versitygw(Path(scratch) / "s3") as server:
+        measured = {
+            name: measure_size(server, SIZES[name], arguments.rounds)
+            for name in arguments.sizes
+            if name in SIZES
+        }
+        for name, one in measured.items():
+            figures.append(figure(f"savepoint.seconds_{name}", statistics.median(one.seconds), "seconds"))
+            explain(name, one, arguments.rounds)
+        if measured:
+            largest = measured[max(measured, key=SIZES.__getitem__)]
+            figures.append(figure("savepoint.copy_rate_ratio_to_bare", largest.ratio_to_bare, "ratio"))
+        if not arguments.no_slowdown:
+            figures += measure_slowdown(server, arguments.rounds)
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text("".join(json.dumps(one) + "\n" for one in figures))
+
+
+def figure(name: str, value: float, unit: str) -> dict[str, Any]:
+    found = {"figure": name, "value": round(value, 3), "unit": unit, "goal": GOALS[name]}
+    print(json.dumps(found), flush=True)
+    return found
+
+
+def explain(name: str, measured: Measured, rounds: int) -> None:
+    asked = ", ".join(f"{count / rounds:.0f} {one}" for one, count in measured.requests.most_common())
+    print(
+        f"{name}: {asked} per savepoint; bare {statistics.median(measured.bare_seconds):.2f} s",
+        file=sys.stderr,
+    )
+
+
+# ---- time
+
+
+def measure_size(server: S3Server, size_bytes: int, rounds: int) -> Measured:
+    store = open_store(f"s3://{server.new_bucket()}/ns/job", server.options())
+    query = FakeQuery(store=store, run="uid/run-1", partitions=PARTITIONS).batches(3)
+    query.snapshot(4 - 1, content=os.urandom(size_bytes // PARTITIONS))
+    query.batches(8)
+    measured = Measured()
+    for number in range(rounds):
+        turns: list[Callable[[], None]] = [
+            lambda number=number: measured.seconds.append(timed_savepoint(server, store, number, measured)),
+            lambda: measured.bare_seconds.append(timed_bare_copy(store)),
+        ]
+        for turn in turns if number % 2 else turns[::-1]:
+            turn()
+    return measured
+
+
+def timed_savepoint(server: S3Server, store: Store, number: int, measured: Measured) -> float:
+    begin, began = server.log_position(), time.monotonic()
+    take(store, "uid/run-1", f"_savepoints/{number}")
+    seconds = time.monotonic() - began
+    measured.requests += by_operation(server.requests(begin, server.log_position()))
+    delete_savepoint(store, f"_savepoints/{number}", why="bench")
+    return seconds
+
+
+def timed_bare_copy(store: Store) -> float:
+    """The same objects, by the same number of threads, and nothing else: what the server can do."""
+    manifest = take(store, "uid/run-1", "_savepoints/bare")
+    wanted = {one.key for one in manifest.objects}
+    entries = [entry for entry in store.list("uid/run-1/") if entry.key.removeprefix("uid/run-1/") in wanted]
+    began = time.monotonic()
+    store.copy_many(Copy(entry, entry.key.replace("uid/run-1", "bare")) for entry in entries)
+    seconds = time.monotonic() - began
+    store.delete_tree("bare")
+    delete_savepoint(store, "_savepoints/bare", why="bench")
+    return seconds
+
+
+def take(store: Store, run: str, savepoint: str, pace: Pace | None = None) -> Manifest:
+    return take_savepoint(
+        store, run=run, savepoint=savepoint, about=About(owner="bench"), now=datetime.now(UTC), pace=pace
+    )
+
+
+# ---- slow-down
+
+
+def measure_slowdown(server: S3Server, rounds: int) -> list[dict[str, Any]]:
+    spark = session(server)
+    bucket = server.new_bucket()
+    run = f"s3a://{bucket}/ns/job/uid/run-1"
+    spark._jvm.dev.headrace.CheckpointControl.claim(run, 1, "{}", spark._jsc.hadoopConfiguration())
+    own = spark.newSession()
+    manager = {"spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER_CLASS}
+    for key, value in (manager | {"headrace.run.path": run, "headrace.attempt": "1"}).items():
+        own.conf.set(key, value)
+    query = start(own, f"{run}/queries/q")
+    store = open_store(f"s3://{bucket}/ns/job", server.options())
+    await_batch(query, WARM_UP_BATCHES)
+    slower: dict[str, list[float]] = {"capped": [], "uncapped": []}
+    for number in range(rounds):
+        for name, pace in (("capped", Pace(**CAP)), ("uncapped", Pace())):
+            alone = window(query)
+            with savepoints_one_after_the_other(store, pace, f"{name}-{number}"):
+                beside = window(query)
+            slower[name].append(100 * (beside / alone - 1))
+    query.stop()
+    spark.stop()
+    return [
+        figure(f"savepoint.slowdown_{name}_pct", statistics.median(pairs), "percent")
+        for name, pairs in slower.items()
+    ]
+
+
+def start(spark: Any, checkpoint: str) -> Any:
+    from pyspark.sql import functions
+
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 2000).load()
+    padding = functions.repeat(functions.sha2(functions.col("value").cast("string"), 512), 4)
+    kept = rows.withColumn("padding", padding).groupBy("value").agg(functions.max("padding"))
+    writer = kept.writeStream.outputMode("update").queryName("q").format("noop")
+    return writer.option("checkpointLocation", checkpoint).trigger(processingTime="0 seconds").start()
+
+
+def window(query: Any) -> float:
+    """The median time of the next batches."""
+    done = query.lastProgress["batchId"]
+    await_batch(query, done - query.recentProgress[0]["batchId"] + BATCHES_PER_WINDOW)
+    took = [one["durationMs"]["triggerExecution"] for one in query.recentProgress if one["batchId"] > done]
+    return statistics.median(took)
+
+
+@contextlib.contextmanager
+def savepoints_one_after_the_other(store: Store, pace: Pace, name: str) -> Iterator[None]:
+    ended = threading.Event()
+    faults: list[BaseException] = []
+
+    def work() -> None:
+        number = 0
+        try:
+            while not ended.is_set():
+                take(store, "uid/run-1", f"_savepoints/{name}-{number}", pace)
+                delete_savepoint(store, f"_savepoints/{name}-{number}", why="bench")
+                number += 1
+        except BaseException as fault:
+            faults.append(fault)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        worker.join()
+    if faults:
+        raise faults[0]
+
+
+if __name__ == "__main__":
+    main()
