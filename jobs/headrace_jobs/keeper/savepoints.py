@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
 from headrace_jobs.store import Store, open_store
@@ -129,25 +130,36 @@ def take(arguments: argparse.Namespace, s3: S3Options) -> Result:
 
 
 def restore(arguments: argparse.Namespace, s3: S3Options) -> Result:
-    source, target, savepoint = _two_stores(arguments, s3)
+    target, source = arguments.store, arguments.from_store or arguments.store
+    root = _common_root(target, source)
+    savepoint, run = arguments.savepoint, arguments.run
+    if root is not None:
+        savepoint, run = (
+            f"{url.removeprefix(root)}/{path}".lstrip("/")
+            for url, path in ((source, savepoint), (target, run))
+        )
     seed = restore_savepoint(
-        source,
+        open_store(root or source, s3),
         savepoint=savepoint,
-        run=arguments.run,
+        run=run,
         lineage=arguments.lineage,
-        into=target,
+        into=None if root is not None else open_store(target, s3),
         pace=_pace(arguments),
         tell=_teller(None),
     )
     return 0, {"reason": "Completed", "message": "", "seed": asdict(seed)}
 
 
-def _two_stores(arguments: argparse.Namespace, s3: S3Options) -> tuple[Store, Store | None, str]:
-    """Where the savepoint lies, where the run lies if that is elsewhere, and the savepoint's path."""
-    own = open_store(arguments.store, s3)
-    if arguments.from_store is None:
-        return own, None, arguments.savepoint
-    return open_store(arguments.from_store, s3), own, arguments.savepoint
+def _common_root(one: str, other: str) -> str | None:
+    """The deepest place that holds both, so that the server can copy; None between two buckets."""
+    if one == other:
+        return one
+    parts = list(
+        takewhile(lambda pair: pair[0] == pair[1], zip(one.split("/"), other.split("/"), strict=False))
+    )
+    # scheme, nothing, bucket (or nothing and a first directory)
+    shortest = 3 if one.startswith("s3") else 4
+    return "/".join(part for part, _ in parts) if len(parts) >= shortest else None
 
 
 def verify(arguments: argparse.Namespace, s3: S3Options) -> Result:

@@ -147,16 +147,16 @@ def test_a_savepoint_of_a_job_that_began_from_one(place: Place, tmp_path: Path) 
 @pytest.mark.full
 def test_racing_sparks_own_clean_up(place: Place, tmp_path: Path) -> None:
     """Savepoint after savepoint of a query that keeps two batches: each is whole, the last one goes on."""
-    trial = a_trial(place, tmp_path, files=60, conf=EAGER)
+    trial = a_trial(place, tmp_path, files=30, conf=EAGER)
     taken = []
     with running(trial) as process:
         freeze_in_mid_batch(trial, process, batch=3)
         thaw(trial)
-        while process.poll() is None and len(taken) < 15:
+        while process.poll() is None and len(taken) < 8:
             taken.append(take(trial, f"_savepoints/s{len(taken)}"))
         assert process.wait(timeout=240) == 0, trial.log.read_text()[-3000:]
     trial.assert_exact()
-    assert len({manifest.queries[0].batch for manifest in taken}) > 3, "they were all of one moment"
+    assert len({manifest.queries[0].batch for manifest in taken}) > 2, "they were all of one moment"
     middle = len(taken) // 2
     for number in {0, middle, len(taken) - 1}:
         after = assert_continues_exactly(trial, f"_savepoints/s{number}", run=f"fork-{number}", lineage="new")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headrace_jobs.keeper.main import main
+from headrace_jobs.keeper.savepoints import _common_root
 from headrace_jobs.store import last_batches, open_store
 from tests.unit.store.savepoints.checkpoints import FakeQuery
 
@@ -85,6 +86,28 @@ def test_a_fork_into_another_job_from_a_location_without_any_object_left(
     )
     assert code == 0
     assert last_batches(open_store(str(other)), "uid2/run-1") == {"orders": (2, 2)}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "root"),
+    [
+        ("s3://b/ckpt/shop/clicks", "s3://b/ckpt/shop/clicks", "s3://b/ckpt/shop/clicks"),
+        ("s3://b/ckpt/shop/clicks", "s3://b/ckpt", "s3://b/ckpt"),
+        ("s3://b/ckpt/shop/clicks", "s3://b/ckpt-old/shop/clicks", "s3://b"),
+        ("s3://b/ckpt", "s3://c/ckpt", None),
+        ("file:///data/one/a", "file:///data/two/a", "file:///data"),
+        ("file:///data/a", "file:///backup/a", None),
+        ("file:///data/a", "s3://b/data/a", None),
+    ],
+)
+def test_the_server_copies_wherever_it_can_see_both(one: str, other: str, root: str | None) -> None:
+    assert _common_root(one, other) == root
+
+
+def test_only_savepoints_left_is_no_earlier_lineage(keeper: Keeper) -> None:
+    keeper.take()
+    keeper.store.delete_tree("uid")
+    assert keeper("check", "--lineage=uid2", "--run=1")[0] == 0
 
 
 def test_refusals_have_a_class_of_their_own(keeper: Keeper) -> None:

@@ -74,6 +74,8 @@ class Manifest:
     job: str
     cause: str
     run: str
+    path: str
+    """Of the savepoint, from the same root as `run`."""
     url: str
     """Where the savepoint was made. Metadata in it names this place; elsewhere it was moved."""
     data: str

@@ -54,7 +54,7 @@ def restore_savepoint(
     done = earlier_seed(target, run, source=place)
     if done is not None:
         return done
-    check_lineage(store, manifest, lineage)
+    check_lineage(store, savepoint, manifest, lineage)
     moving = _Moving(store, savepoint, manifest, target, run)
     root = f"{run_directory(run)}/queries/"
 
@@ -84,7 +84,7 @@ def restore_savepoint(
     return seed
 
 
-def check_lineage(store: Store, manifest: Manifest, lineage: Lineage) -> None:
+def check_lineage(store: Store, savepoint: str, manifest: Manifest, lineage: Lineage) -> None:
     for query in manifest.queries:
         if lineage == "new" and (query.sink or "").startswith(_FILE_SINK):
             raise LineageError(
@@ -93,7 +93,7 @@ def check_lineage(store: Store, manifest: Manifest, lineage: Lineage) -> None:
                 "compaction. Restore it forward with the same lineage, or write with foreachBatch"
             )
         if lineage == "keep":
-            newer = _gone_further(store, manifest, query)
+            newer = _gone_further(store, savepoint, manifest, query)
             if newer is not None:
                 where, batch = newer
                 raise LineageError(
@@ -103,9 +103,14 @@ def check_lineage(store: Store, manifest: Manifest, lineage: Lineage) -> None:
                 )
 
 
-def _gone_further(store: Store, manifest: Manifest, query: SavedQuery) -> tuple[str, int] | None:
+def _gone_further(
+    store: Store, savepoint: str, manifest: Manifest, query: SavedQuery
+) -> tuple[str, int] | None:
     """Where the same lineage has begun batches that the savepoint does not know, as far as we can see."""
-    for run in _runs_beside(store, manifest.run):
+    if not f"/{savepoint}".endswith(f"/{manifest.path}"):
+        return None  # it was moved away from its runs
+    root = savepoint.removesuffix(manifest.path)
+    for run in _runs_beside(store, root + manifest.run):
         try:
             own = read_lineage("metadata", store.get(f"{run}/queries/{query.name}/metadata"))
         except NotFoundError:

@@ -215,6 +215,7 @@ def _manifest(place: _Place, run: Run, about: About, now: datetime, copied: _Cop
         job=about.job,
         cause=about.cause,
         run=run_directory(run),
+        path=place.savepoint,
         url=f"{place.store.url}/{place.savepoint}",
         data=place.data,
         taken_at=now.isoformat(),

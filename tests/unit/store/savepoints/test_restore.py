@@ -82,6 +82,14 @@ def test_a_later_run_of_the_same_lineage_counts_too(store: Store) -> None:
     restore_savepoint(store, savepoint=HERE, run="uid/run-3", lineage="keep")
 
 
+def test_going_back_is_also_seen_from_the_root_of_the_location(store: Store, tmp_path: Path) -> None:
+    query = a_savepoint(store, pending=False, run="uid/run-1")
+    query.batches(1)
+    above = open_store(str(tmp_path))
+    with pytest.raises(LineageError, match="batch 4 in store/uid/run-1"):
+        restore_savepoint(above, savepoint=f"store/{HERE}", run="elsewhere/run-1", lineage="keep")
+
+
 def test_the_pending_batch_that_was_carried_is_no_step_further(store: Store) -> None:
     query = a_savepoint(store, pending=True)
     query.commit()
