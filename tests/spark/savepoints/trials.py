@@ -38,11 +38,9 @@ def a_trial(place: Place, directory: Path, job: str = "windows", *, files: int =
     return Trial(place, directory, write_input(directory / "input", files), job=job, settings=settings)
 
 
-def take(trial: Trial, savepoint: str = HERE, **changes: Any) -> Manifest:
-    about = About(owner="test", **changes)
-    manifest = take_savepoint(
-        trial.place.store, run=trial.run, savepoint=savepoint, about=about, now=datetime.now(UTC)
-    )
+def take(trial: Trial, savepoint: str = HERE, **how: Any) -> Manifest:
+    store, about, now = trial.place.store, About(owner="test"), datetime.now(UTC)
+    manifest = take_savepoint(store, run=trial.run, savepoint=savepoint, about=about, now=now, **how)
     verification = verify_savepoint(trial.place.store, savepoint, level="State")
     assert verification.problems == ()
     return manifest

@@ -12,6 +12,8 @@ def read_state(spark: Any, query_url: str) -> dict[str, int]:
     `query_url` is the checkpoint of the query as Spark names it (s3a://…, file:///…).
     """
     found: dict[str, int] = {}
+    # Loading a snapshot reports to a coordinator, which exists only where streams were asked for once.
+    spark.streams.active  # noqa: B018
     operators = spark.read.format("state-metadata").load(query_url).collect()
     for row in operators:
         for name, options in _parts(row).items():
