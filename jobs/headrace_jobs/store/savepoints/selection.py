@@ -171,7 +171,7 @@ def _chains(checkpoint: _Checkpoint, batch: int, commit: CommitEntry | None) -> 
     if commit is None:
         return {}
     version = batch + 1
-    stores = stores_of(checkpoint.listed)
+    stores = {store: files for store, files in stores_of(checkpoint.listed).items() if _in_use(store, commit)}
     if commit.state_ids is not None:
         snapshots = [
             max((file.version for file in files if file.is_snapshot and file.version <= version), default=1)
@@ -182,6 +182,12 @@ def _chains(checkpoint: _Checkpoint, batch: int, commit: CommitEntry | None) -> 
     chains = {store: chain_of(store, files, version, checkpoint.state_ids) for store, files in stores.items()}
     _check_partitions(chains, commit)
     return chains
+
+
+def _in_use(store: str, commit: CommitEntry) -> bool:
+    """After a repartition to fewer, the directories of the others stay, and no version is added to them."""
+    match = _PARTITION.match(store)
+    return not commit.partitions or match is None or int(match[2]) < commit.partitions.get(match[1], 0)
 
 
 def _check_partitions(chains: Mapping[str, Chain], commit: CommitEntry) -> None:

@@ -106,6 +106,16 @@ def test_the_old_state_format_has_no_ids(store: Store) -> None:
     }
 
 
+def test_partitions_from_before_a_repartition_are_left_behind(store: Store) -> None:
+    query = FakeQuery(store=store, partitions=3).batches(3)
+    query.partitions = 2
+    query.batches(1)
+    query.snapshot(4)
+    manifest = take(store)
+    assert manifest.queries[0].partitions == 2
+    assert not [key for key in keys(manifest) if key.startswith("state/0/2/")]
+
+
 def test_the_log_of_a_file_source_ends_where_the_batch_does(store: Store) -> None:
     query = FakeQuery(store=store).batches(12)
     query.delete(*(f"sources/0/{number}" for number in range(10)))
@@ -311,6 +321,24 @@ def test_progress_is_told_and_the_rate_is_kept(store: Store) -> None:
     assert told[-1].bytes == manifest.size_bytes
     # The first object goes at once, the rest waits until those before it are paid for.
     assert sum(slept) * 1000 == pytest.approx(manifest.size_bytes, abs=500)
+
+
+def test_a_pace_counts_objects_too_and_does_not_save_up() -> None:
+    now, slept = [100.0], []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    pace = Pace(objects_per_second=4, bytes_per_second=1000, clock=lambda: now[0], sleep=sleep)
+    for size in (1, 500, 1):
+        pace.wait_for(size)
+    assert slept == [0.25, 0.5], "each waits for what the one before it costs, by count or by size"
+    now[0] += 60  # a pause earns no burst
+    slept.clear()
+    for _ in range(3):
+        pace.wait_for(1)
+    assert slept == [0.25, 0.25]
 
 
 def test_progress_can_end_the_copy(store: Store) -> None:
