@@ -159,7 +159,7 @@ def test_racing_sparks_own_clean_up(place: Place, tmp_path: Path) -> None:
         assert process.wait(timeout=240) == 0, trial.log.read_text()[-3000:]
     trial.assert_exact()
     assert len({manifest.queries[0].batch for manifest in taken}) > 2, "they were all of one moment"
-    for number in (0, 2, len(taken) - 1):
+    for number in (2, 5):  # a quick one and a slow one
         after = assert_continues_exactly(trial, f"_savepoints/s{number}", run=f"fork-{number}", lineage="new")
-        if number == 0:
-            assert min(call["batch"] for call in after.calls()) == taken[0].queries[0].batch + 1
+        if number == 2:
+            assert min(call["batch"] for call in after.calls()) == taken[2].queries[0].batch + 1
