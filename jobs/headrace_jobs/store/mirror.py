@@ -20,19 +20,35 @@ class Wanted:
     immutable: bool = False
 
 
-def mirror(store: Store, wanted: Iterable[Wanted], target: str, copier: Copier | None = None) -> None:
-    """Makes the objects below `target` exactly those that are wanted. May be repeated at any time."""
+def mirror(
+    store: Store,
+    wanted: Iterable[Wanted],
+    target: str,
+    copier: Copier | None = None,
+    *,
+    same: Callable[[Entry | None, Entry], bool] | None = None,
+) -> None:
+    """Makes the objects below `target` exactly those that are wanted. May be repeated at any time.
+
+    `same` says whether what lies there is a copy of its source already.
+    """
+    same = same or is_copy
     wanted = list(wanted)
     existing = {entry.key: entry for entry in store.list(target)}
     copies: list[Copy] = []
     for one in wanted:
         if one.content is not None:
             store.put(one.target, one.content)
-        elif not is_copy(existing.get(one.target), one.source):
+        elif not same(existing.get(one.target), one.source):
             copies.append(Copy(one.source, one.target, one.immutable))
     (copier or store.copy_many)(copies)
     # Left by an earlier, broken-off try: the source has purged them since.
     store.delete_many(existing.keys() - {one.target for one in wanted})
+
+
+def is_equal(existing: Entry | None, source: Entry) -> bool:
+    """By content alone: what lies there may be the copy of something else."""
+    return existing is not None and (existing.size, existing.etag) == (source.size, source.etag)
 
 
 def is_copy(existing: Entry | None, source: Entry) -> bool:

@@ -20,7 +20,7 @@ from headrace_jobs.store.errors import (
     SourceChangedError,
 )
 from headrace_jobs.store.interface import Copy, Entry, Store
-from headrace_jobs.store.mirror import Wanted, mirror
+from headrace_jobs.store.mirror import Wanted, is_equal, mirror
 from headrace_jobs.store.runs import LastBatches, Run, last_batches, run_directory
 from headrace_jobs.store.savepoints.logs import read_lineage
 from headrace_jobs.store.savepoints.manifest import Manifest, SavedQuery, read_manifest
@@ -49,11 +49,11 @@ def restore_savepoint(
     `into` is the store of the run where that is another one; contents then pass through this process.
     """
     target = into or store
-    manifest = read_manifest(store, savepoint)
     place = f"{store.url}/{savepoint}" if into else savepoint
     done = earlier_seed(target, run, source=place)
     if done is not None:
         return done
+    manifest = read_manifest(store, savepoint)
     check_lineage(store, savepoint, manifest, lineage)
     moving = _Moving(store, savepoint, manifest, target, run)
     root = f"{run_directory(run)}/queries/"
@@ -67,7 +67,8 @@ def restore_savepoint(
     sources = _sources(store, savepoint, manifest)
     try:
         wanted = [moving.wanted(key, entry, lineage) for key, entry in sources]
-        mirror(target, wanted, root, copier)
+        # An earlier try, broken off, may have been from another savepoint.
+        mirror(target, wanted, root, copier, same=is_equal)
         check_tree(target, root, wanted)
     except (NotFoundError, SourceChangedError) as error:
         raise SavepointDamagedError(
@@ -78,7 +79,7 @@ def restore_savepoint(
         batches=_batches(manifest, last_batches(target, run)),
         objects=len(wanted),
         size_bytes=sum(one.source.size for one in wanted),
-        rewritten=sum(one.content is not None for one in wanted),
+        rewritten=sum(names_paths(key.removeprefix("queries/")) for key, _ in sources),
     )
     write_marker(target, run, seed)
     return seed
@@ -146,8 +147,10 @@ class _Moving:
             # It names the place where the savepoint was made, wherever that lies now.
             urls = f"{self.manifest.url}/{self.manifest.data}", f"{self.target.url}/{run_directory(self.run)}"
             content = with_paths_moved(_read(self.store, source), *urls)
-        elif lineage == "new" and own.endswith("/metadata") and own.count("/") == 1:
-            content = json.dumps({"id": forked_id(f"{self.target.url}/{where}")}).encode()
+        elif own.endswith("/metadata") and own.count("/") == 1:
+            # Written either way: a try that was broken off may have left the other lineage's id.
+            forked = json.dumps({"id": forked_id(f"{self.target.url}/{where}")}).encode()
+            content = forked if lineage == "new" else _read(self.store, source)
         return Wanted(source, where, content, is_state(own))
 
 

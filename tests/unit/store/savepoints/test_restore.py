@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from pathlib import Path
 
 import pytest
 
 from headrace_jobs.store import Store, claim_attempt, is_seeded, last_batches, open_store
 from headrace_jobs.store.errors import LineageError, SavepointDamagedError, SavepointError, SeedError
-from headrace_jobs.store.savepoints import restore_savepoint, verify_savepoint
+from headrace_jobs.store.savepoints import delete_savepoint, restore_savepoint, verify_savepoint
 from tests.unit.store.savepoints.checkpoints import HERE, FakeQuery, take
 
 
@@ -58,6 +59,36 @@ def test_a_fork_has_ids_of_its_own_which_are_the_same_when_it_is_repeated(store:
     store.delete_tree("run-3")
     restore_savepoint(store, savepoint=HERE, run=3, lineage="new")
     assert json.loads(store.get("run-3/queries/orders/metadata"))["id"] == ids[1]
+
+
+def test_a_fork_that_was_broken_off_leaves_no_id_behind(store: Store) -> None:
+    """Ids are of one length, so a listing cannot tell whose one is."""
+    own = str(uuid.uuid4())
+    FakeQuery(store=store, lineage=own).batches(2)
+    take(store)
+    restore_savepoint(store, savepoint=HERE, run=2, lineage="new")
+    store.delete_many(["run-2/_seed.json"])
+    restore_savepoint(store, savepoint=HERE, run=2, lineage="keep")
+    assert json.loads(store.get("run-2/queries/orders/metadata"))["id"] == own
+
+
+def test_what_a_restore_from_another_savepoint_left_is_not_taken_for_ones_own(store: Store) -> None:
+    """Two forks have files of the same names and sizes, and not of the same content."""
+    for run, lineage in (("one/run-1", "a"), ("two/run-1", "b")):
+        FakeQuery(store=store, run=run, lineage=lineage).batches(2)
+        store.put(f"{run}/queries/orders/offsets/1", b'v1\n{}\n{"logOffset":1,"of":"%s"}' % lineage.encode())
+        take(store, f"_savepoints/{lineage}", run=run)
+    restore_savepoint(store, savepoint="_savepoints/b", run=2, lineage="new")
+    store.delete_many(["run-2/_seed.json"])
+    restore_savepoint(store, savepoint="_savepoints/a", run=2, lineage="new")
+    assert b'"of":"a"' in store.get("run-2/queries/orders/offsets/1")
+
+
+def test_a_run_that_was_restored_does_not_need_its_savepoint_any_more(store: Store) -> None:
+    a_savepoint(store)
+    seed = restore_savepoint(store, savepoint=HERE, run=2, lineage="keep")
+    delete_savepoint(store, HERE, why="test")
+    assert restore_savepoint(store, savepoint=HERE, run=2, lineage="keep") == seed
 
 
 def test_going_back_with_the_same_lineage_is_refused(store: Store) -> None:
