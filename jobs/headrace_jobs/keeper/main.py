@@ -12,10 +12,9 @@ from typing import Any
 
 from headrace_jobs.keeper.check import earlier_lineage
 from headrace_jobs.keeper.fetch import Source, fetch_files
+from headrace_jobs.keeper.savepoints import add_tasks
 from headrace_jobs.keeper.trust import NoCertificates, write_trust_store
 from headrace_jobs.store import StoreError, open_store, remove_runs, seed_run
-from headrace_jobs.keeper.savepoints import add_tasks
-from headrace_jobs.store import StoreError, open_store, seed_run
 from headrace_jobs.store.s3_options import S3Options
 
 log = logging.getLogger("headrace")
@@ -115,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     trusting = tasks.add_parser("trust", parents=[common], help="make a trust store for Java")
     trusting.add_argument("--to", type=Path, required=True, help="the file to make")
     trusting.set_defaults(task=trust)
-    add_tasks(tasks, common)
+    add_tasks(tasks, stored)
     return parser
 
 

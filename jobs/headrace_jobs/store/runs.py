@@ -4,7 +4,6 @@ run-<n>/_attempts/<k>          who may write: the claim of attempt k
 run-<n>/_seed.json             written last when the run was seeded from another one
 run-<n>/_code/pinned.json      written last when the application was copied from elsewhere: what is what
 run-<n>/_code/<sha256>/<file>  the files themselves
-run-<n>/_code/                 the pinned application
 run-<n>/_sinks/<query>         what the query writes to, as Spark describes it
 run-<n>/queries/<name>/        Spark's checkpoint of one query
 run-<n>/_logs/attempt-<k>.log  the end of the log of an attempt that failed
