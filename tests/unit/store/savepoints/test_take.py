@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -236,17 +237,23 @@ class Running(DirectoryStore):
     def __init__(self, root: Path, query: FakeQuery, times: int, retained: int = 2) -> None:
         super().__init__(root)
         self.query, self.times, self.retained = query, times, retained
+        # Copies run in parallel; a query does one thing after another.
+        self.working = threading.Lock()
 
     def copy(self, copy: Copy) -> None:
-        if self.times > 0 and "/state/" in copy.source.key:
-            self.times -= 1
-            self.query.batches(3)
-            oldest = self.query.committed - self.retained
-            self.query.snapshot(oldest + 1)
-            for number in range(oldest):
-                self.query.delete(f"offsets/{number}", f"commits/{number}")
-                self.query.delete(*(self.query.file(number + 1, part, "changelog") for part in (0, 1)))
+        with self.working:
+            if self.times > 0 and "/state/" in copy.source.key:
+                self.times -= 1
+                self._work()
         super().copy(copy)
+
+    def _work(self) -> None:
+        self.query.batches(3)
+        oldest = self.query.committed - self.retained
+        self.query.snapshot(oldest + 1)
+        for number in range(oldest):
+            self.query.delete(f"offsets/{number}", f"commits/{number}")
+            self.query.delete(*(self.query.file(number + 1, part, "changelog") for part in (0, 1)))
 
 
 def test_a_query_that_cleans_up_faster_than_the_copy_is_caught_up_with(store: Store, tmp_path: Path) -> None:
