@@ -1,0 +1,178 @@
+"""What a batch costs: a fixed part, and a part per row that executors share.
+
+    seconds = fixed + per_row * rows * share(executors)
+
+Spark's own `processedRowsPerSecond` is no capacity: with small batches it measures the fixed part. `share` is
+the part of the rows that the busiest core works off: a stage runs in waves of tasks, and no stage is faster
+than its hottest partition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headrace.core.autoscale.observation import Batch
+
+MIN_BATCHES = 8
+# Of one batch's weight half is left after this many further ones.
+HALF_LIFE_BATCHES = 40
+# A batch that took longer than this times the expected is taken as this much: pauses are not the cost, but
+# a cost that stays high is learned within a few batches.
+SURPRISE = 1.6
+# The fixed part is believed to be this part of a trigger until batches of different sizes tell.
+FIXED_PRIOR_OF_TRIGGER = 0.1
+FIXED_PRIOR_BATCHES = 2.0
+# Twice the executors do not do twice the work. Learned capacity is that of the present number; towards more
+# executors the model takes this exponent, towards fewer it takes 1: careful in both directions.
+SCALING_EXPONENT = 0.9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """Where the tasks come from."""
+
+    cores: int
+    source_tasks: int
+    shuffle_tasks: int | None
+    # The share of the source's hottest partition.
+    hottest_share: float
+
+    def share(self, executors: int) -> float:
+        """Of the rows, the part that the busiest core has to do."""
+        read = max(_of_busiest_core(self.source_tasks, executors * self.cores), self.hottest_share)
+        if self.shuffle_tasks is None:
+            return read
+        return (read + _of_busiest_core(self.shuffle_tasks, executors * self.cores)) / 2
+
+
+def _of_busiest_core(tasks: int, slots: int) -> float:
+    return math.ceil(tasks / slots) / tasks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """Least squares over past batches with old ones forgotten: five sums, whatever the history."""
+
+    batches: int = 0
+    last_number: int = -1
+    weight: float = 0.0
+    work: float = 0.0
+    seconds: float = 0.0
+    work_work: float = 0.0
+    work_seconds: float = 0.0
+    # What came out.
+    fixed: float = 0.0
+    per_row: float = 0.0
+    error: float = 0.25
+    recent_seconds: float = 0.0
+    # The executors of the newest batch, how many batches they have done, and what a row took them lately.
+    executors: int = 1
+    batches_here: int = 0
+    per_row_here: float = 0.0
+
+    @property
+    def ready(self) -> bool:
+        return self.batches >= MIN_BATCHES and self.per_row > 0
+
+    def learn(self, batches: Iterable[Batch], stages: Stages, trigger_seconds: float) -> Fit:
+        fit = self
+        for batch in batches:
+            if batch.number > fit.last_number:
+                fit = fit._with(batch, stages, trigger_seconds)
+        return fit
+
+    def _with(self, batch: Batch, stages: Stages, trigger_seconds: float) -> Fit:
+        recent = batch.seconds if not self.batches else 0.7 * self.recent_seconds + 0.3 * batch.seconds
+        seen = replace(self, last_number=batch.number, recent_seconds=recent)
+        if batch.rows <= 0 or batch.executors <= 0:
+            # A batch without rows has no cost per row: what was learned stays.
+            return seen
+        work = batch.rows * stages.share(batch.executors)
+        expected = self.fixed + self.per_row * work
+        surprising = self.ready and batch.seconds > SURPRISE * expected
+        seconds = SURPRISE * expected if surprising else batch.seconds
+        keep = 0.5 ** (1 / HALF_LIFE_BATCHES)
+        error = abs(seconds - expected) / expected if self.ready else self.error
+        return (
+            replace(
+                seen,
+                batches=self.batches + 1,
+                weight=self.weight * keep + 1,
+                work=self.work * keep + work,
+                seconds=self.seconds * keep + seconds,
+                work_work=self.work_work * keep + work * work,
+                work_seconds=self.work_seconds * keep + work * seconds,
+                error=0.95 * self.error + 0.05 * min(1.0, error),
+            )
+            ._here(batch.executors, (seconds - self.fixed) / batch.rows)
+            ._solved(trigger_seconds)
+        )
+
+    def _here(self, executors: int, per_row: float) -> Fit:
+        """The cost of a row with the present executors, which the sums know only after many batches."""
+        if executors != self.executors:
+            return replace(self, executors=executors, batches_here=1, per_row_here=max(per_row, 0.0))
+        # The first few are a plain mean, later ones weigh a fifth.
+        gain = max(0.2, 1 / (self.batches_here + 1))
+        here = self.per_row_here + gain * (max(per_row, 0.0) - self.per_row_here)
+        return replace(self, batches_here=self.batches_here + 1, per_row_here=here)
+
+    def _solved(self, trigger_seconds: float) -> Fit:
+        """The fixed part leans on its prior, as far as equal batches leave it open."""
+        prior = max(FIXED_PRIOR_OF_TRIGGER * trigger_seconds, 0.2)
+        weight = self.weight + FIXED_PRIOR_BATCHES
+        seconds = self.seconds + FIXED_PRIOR_BATCHES * prior
+        spread = self.work_work * weight - self.work * self.work
+        slope = (self.work_seconds * weight - self.work * seconds) / spread if spread > 0 else 0.0
+        fixed = (seconds - slope * self.work) / weight
+        highest = max(0.9 * trigger_seconds, 0.5)
+        fixed = min(max(fixed, 0.05), highest)
+        per_row = (self.work_seconds - fixed * self.work) / self.work_work if self.work_work > 0 else 0.0
+        return replace(self, fixed=fixed, per_row=max(per_row, 0.0))
+
+    def row_seconds(self, stages: Stages, executors: int) -> float:
+        """What a row takes with that many: from the sums, corrected by what the present ones really do."""
+        loss = (executors / self.executors) ** (1 - SCALING_EXPONENT) if executors > self.executors else 1.0
+        return self.per_row * stages.share(executors) * loss * self._correction(stages)
+
+    def _correction(self, stages: Stages) -> float:
+        modelled = self.per_row * stages.share(self.executors)
+        if self.per_row_here <= 0 or modelled <= 0:
+            return 1.0
+        trust = self.batches_here / (self.batches_here + 3)
+        return (self.per_row_here / modelled) ** trust
+
+    def batch_seconds(self, stages: Stages, executors: int, rows: float) -> float:
+        return self.fixed + rows * self.row_seconds(stages, executors)
+
+    def capacity(
+        self, stages: Stages, executors: int, *, batch_seconds: float, max_rows: int | None = None
+    ) -> float:
+        """Rows per second in batches of that length."""
+        within = max(batch_seconds - self.fixed, 0.0) / batch_seconds
+        capacity = within / self.row_seconds(stages, executors)
+        return capacity if max_rows is None else min(capacity, max_rows / batch_seconds)
+
+    def rows_per_trigger(self, stages: Stages, executors: int, *, batch_seconds: float) -> int:
+        """A limit of rows per batch that suits this many executors: what they do in such a batch."""
+        return math.floor(self.capacity(stages, executors, batch_seconds=batch_seconds) * batch_seconds)
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: _rounded(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Fit:
+        return cls(**data)
+
+
+def useful_executors(capacities: Mapping[int, float]) -> int:
+    """The smallest number that has, within 2 %, the most capacity there is to have."""
+    most = max(capacities.values())
+    return min(number for number, capacity in capacities.items() if capacity >= 0.98 * most)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.9g}") if isinstance(value, float) else value

@@ -1,0 +1,170 @@
+"""What the policy remembers between two decisions. Small, frozen, and JSON: it outlives the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from headrace.core.autoscale.cost import Fit
+from headrace.core.lag import Flows, Moved, flows_from_json, flows_to_json
+
+VERSION = 1
+LONG_WINDOW_SECONDS = 300.0
+SHORT_WINDOW_SECONDS = 60.0
+# Points of the arrival curve are at least this far apart: looking more often does not make it larger.
+POINT_SECONDS = 5.0
+# Until an executor was seen to join, it is believed to take this long.
+STARTUP_PRIOR_SECONDS = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryMemory:
+    flows: Flows = field(default_factory=Flows)
+    # (seconds, rows that had arrived by then), over the long window.
+    arrived: tuple[tuple[float, float], ...] = ()
+    # The lag at the last few looks, for the time before there is a model.
+    lags: tuple[int, ...] = ()
+    fit: Fit = field(default_factory=Fit)
+    # Offsets and rows of past batches: in compacted and transactional topics they differ.
+    offsets_read: float = 0.0
+    rows_read: float = 0.0
+
+    @property
+    def rows_per_offset(self) -> float:
+        if self.offsets_read <= 0 or self.rows_read <= 0 or not self.fit.ready:
+            return 1.0
+        ratio = self.rows_read / self.offsets_read
+        return min(max(ratio, 0.01), 4.0) if abs(ratio - 1) > 0.05 else 1.0
+
+    def looked(self, moved: Moved, lag: int | None, rows: int, *, at: float) -> QueryMemory:
+        if moved.reset:
+            # Another topic under the old name: nothing of its flow is known, what a row costs still is.
+            return QueryMemory(flows=moved.flows, fit=self.fit)
+        total = (self.arrived[-1][1] if self.arrived else 0.0) + moved.arrived
+        # One point beyond the window, so that the window is always full.
+        first = next((i for i, (then, _) in enumerate(self.arrived) if at - then <= LONG_WINDOW_SECONDS), 0)
+        before = self.arrived[max(0, first - 1) :]
+        if len(before) > 1 and at - before[-2][0] < POINT_SECONDS:
+            before = before[:-1]
+        arrived = (*before, (at, total))
+        lags = self.lags if lag is None else (*self.lags[-3:], lag)
+        return replace(
+            self,
+            flows=moved.flows,
+            arrived=arrived,
+            lags=lags,
+            offsets_read=self.offsets_read * 0.98 + moved.read,
+            rows_read=self.rows_read * 0.98 + rows,
+        )
+
+    def arrival(self, window_seconds: float) -> float | None:
+        """Offsets per second over the window, or over what is known of it once that is half of a minute."""
+        if len(self.arrived) < 2:
+            return None
+        at, total = self.arrived[-1]
+        since = next(
+            (point for point in reversed(self.arrived) if at - point[0] >= window_seconds), self.arrived[0]
+        )
+        elapsed = at - since[0]
+        return (total - since[1]) / elapsed if elapsed >= SHORT_WINDOW_SECONDS / 2 else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "flows": flows_to_json(self.flows),
+            "arrived": [[round(at, 1), round(rows)] for at, rows in self.arrived],
+            "lags": list(self.lags),
+            "fit": self.fit.to_json(),
+            "offsetsRead": round(self.offsets_read),
+            "rowsRead": round(self.rows_read),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> QueryMemory:
+        return cls(
+            flows=flows_from_json(data["flows"]),
+            arrived=tuple((at, rows) for at, rows in data["arrived"]),
+            lags=tuple(data["lags"]),
+            fit=Fit.from_json(data["fit"]),
+            offsets_read=data["offsetsRead"],
+            rows_read=data["rowsRead"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A scale-up whose effect is still to be seen."""
+
+    at: float
+    before: int
+    after: int
+    capacity_before: float
+    capacity_expected: float
+    arrival: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Executors did not help: no more of them until then, or until the job becomes faster by itself."""
+
+    until: float
+    executors: int
+    capacity: float
+    gained: float  # of the gain that was expected
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    queries: Mapping[str, QueryMemory] = field(default_factory=dict[str, QueryMemory])
+    # (seconds, executors needed), falling: the first is the most that the hold window has seen.
+    needed: tuple[tuple[float, int], ...] = ()
+    # Since when every look could tell what is needed; None while blind.
+    watched_since: float | None = None
+    moved_at: float | None = None
+    startup_seconds: float = STARTUP_PRIOR_SECONDS
+    # When the executors that are still missing were asked for.
+    asked_at: float | None = None
+    trial: Trial | None = None
+    block: Block | None = None
+
+    def needing(self, executors: int, *, at: float, hold_seconds: float) -> Memory:
+        recent = [point for point in self.needed if at - point[0] <= hold_seconds and point[1] > executors]
+        since = at if self.watched_since is None else self.watched_since
+        return replace(self, needed=(*recent, (at, executors)), watched_since=since)
+
+    def blind(self) -> Memory:
+        """What was needed is not known any more; what an executor can do still is."""
+        return replace(self, needed=(), watched_since=None)
+
+    @property
+    def most_needed(self) -> tuple[float, int] | None:
+        return self.needed[0] if self.needed else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "queries": {name: query.to_json() for name, query in self.queries.items()},
+            "needed": [[round(at, 1), executors] for at, executors in self.needed],
+            "watchedSince": self.watched_since,
+            "movedAt": self.moved_at,
+            "startupSeconds": round(self.startup_seconds, 1),
+            "askedAt": self.asked_at,
+            "trial": vars(self.trial) if self.trial else None,
+            "block": vars(self.block) if self.block else None,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Memory:
+        """A memory of another version is forgotten: a few minutes of learning, and no wrong decision."""
+        if data.get("version") != VERSION:
+            return cls()
+        return cls(
+            queries={name: QueryMemory.from_json(query) for name, query in data["queries"].items()},
+            needed=tuple((at, executors) for at, executors in data["needed"]),
+            watched_since=data["watchedSince"],
+            moved_at=data["movedAt"],
+            startup_seconds=data["startupSeconds"],
+            asked_at=data["askedAt"],
+            trial=Trial(**data["trial"]) if data["trial"] else None,
+            block=Block(**data["block"]) if data["block"] else None,
+        )

@@ -1,0 +1,235 @@
+"""How far behind its source a query is, from offsets per partition.
+
+Unknown is never zero: what cannot be computed is None, and the caller has to say what it does then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# Rates per partition forget with this time constant: longer than a batch, shorter than a change of load.
+RATE_MEMORY_SECONDS = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partition:
+    """One partition as the broker and the checkpoint have it."""
+
+    end: int
+    # None before a batch has read from it: it then counts from the earliest offset.
+    committed: int | None = None
+    earliest: int | None = None
+    # When the oldest unread row was written, in seconds since the epoch; None where nobody can tell.
+    unread_since: float | None = None
+
+    @property
+    def read_to(self) -> int | None:
+        return self.earliest if self.committed is None else self.committed
+
+    @property
+    def behind(self) -> int | None:
+        """Offsets between what is read and the end. What the source has deleted cannot be read any more."""
+        read_to = self.read_to
+        if read_to is None:
+            return None
+        return max(0, self.end - max(read_to, self.earliest or 0))
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """All partitions of a query's sources at one moment."""
+
+    partitions: Mapping[str, Partition]
+
+
+@dataclass(frozen=True)
+class UnknownLag:
+    """Nobody can tell how much is waiting, and why."""
+
+    why: str
+
+
+def rows_behind(offsets: Offsets) -> int | None:
+    """None as soon as one partition is unknown: a partition that does not answer is not an empty one."""
+    each = [partition.behind for partition in offsets.partitions.values()]
+    if not each:
+        return None
+    known = [behind for behind in each if behind is not None]
+    return sum(known) if len(known) == len(each) else None
+
+
+def seconds_behind(offsets: Offsets, *, rows_per_second: float | None, now: float) -> float | None:
+    """The age of the oldest unread row; without timestamps, how long the unread rows took to arrive."""
+    waiting = [partition for partition in offsets.partitions.values() if partition.behind != 0]
+    if not waiting:
+        return 0.0
+    ages = [max(0.0, now - one.unread_since) for one in waiting if one.unread_since is not None]
+    if len(ages) == len(waiting):
+        return max(ages)
+    rows = rows_behind(offsets)
+    return rows / rows_per_second if rows is not None and rows_per_second else None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What is remembered of one partition: its offsets at the last look, and how they have been moving."""
+
+    end: int
+    committed: int | None
+    earliest: int | None
+    ended: float = 0.0
+    read: float = 0.0
+    expired: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flows:
+    """The movement of all partitions, with old movement forgotten."""
+
+    at: float | None = None
+    seconds: float = 0.0
+    partitions: Mapping[str, Flow] = field(default_factory=dict[str, Flow])
+
+    def rate(self, moved: float) -> float | None:
+        return moved / self.seconds if self.seconds > 0 else None
+
+    @property
+    def hottest_share(self) -> tuple[str, float] | None:
+        """The partition that gets most of what arrives, and its share."""
+        total = sum(flow.ended for flow in self.partitions.values())
+        if total <= 0:
+            return None
+        name = max(self.partitions, key=lambda one: self.partitions[one].ended)
+        return name, self.partitions[name].ended / total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved:
+    """What happened between two looks."""
+
+    flows: Flows
+    arrived: int
+    read: int
+    # Partitions whose end went back, or that are gone: the topic is another one now.
+    reset: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+
+def follow(before: Flows, offsets: Offsets, *, at: float) -> Moved:
+    """The movement since the last look. A source that went back begins a new memory."""
+    known, now = before.partitions, offsets.partitions
+    reset = tuple(name for name, flow in known.items() if name not in now or now[name].end < flow.end)
+    if before.at is None or reset:
+        fresh = {name: Flow(one.end, one.committed, one.earliest) for name, one in now.items()}
+        return Moved(flows=Flows(at=at, partitions=fresh), arrived=0, read=0, reset=reset)
+    elapsed = max(0.0, at - before.at)
+    keep = math.exp(-elapsed / RATE_MEMORY_SECONDS)
+    flows = {name: _followed(known.get(name), one, keep) for name, one in now.items()}
+    added = tuple(name for name in now if name not in known)
+    return Moved(
+        flows=Flows(at=at, seconds=before.seconds * keep + elapsed, partitions=flows),
+        arrived=sum(one.end - _known_end(known.get(name), one) for name, one in now.items()),
+        read=sum(_step(known[name].committed, one.committed) for name, one in now.items() if name in known),
+        added=added,
+    )
+
+
+def _known_end(flow: Flow | None, now: Partition) -> int:
+    """What a partition that is new holds has arrived since the last look."""
+    if flow is not None:
+        return flow.end
+    return now.end if now.earliest is None else now.earliest
+
+
+def _followed(flow: Flow | None, now: Partition, keep: float) -> Flow:
+    before = flow or Flow(_known_end(None, now), None, None)
+    return Flow(
+        now.end,
+        now.committed,
+        now.earliest,
+        before.ended * keep + now.end - before.end,
+        before.read * keep + _step(before.committed, now.committed),
+        before.expired * keep + _step(before.earliest, now.earliest),
+    )
+
+
+def _step(before: int | None, now: int | None) -> int:
+    return 0 if before is None or now is None else max(0, now - before)
+
+
+def time_to_data_loss(
+    offsets: Offsets, flows: Flows, *, now: float, retention_seconds: float | None
+) -> tuple[float, str] | None:
+    """Seconds until the source deletes a row that was not read, and the partition; None if it will not.
+
+    Kafka deletes whole segments, so the answer by time is early rather than late.
+    """
+    soonest: tuple[float, str] | None = None
+    for name, partition in offsets.partitions.items():
+        flow = flows.partitions.get(name)
+        if flow is None or not partition.behind:
+            continue
+        for left in (_by_age(partition, flow, now, retention_seconds), _by_size(partition, flow, flows)):
+            if left is not None and (soonest is None or left < soonest[0]):
+                soonest = (left, name)
+    return soonest
+
+
+def rows_lost(before: Flows, offsets: Offsets) -> int:
+    """Rows that the source deleted since the last look before they were read."""
+    lost = 0
+    for name, partition in offsets.partitions.items():
+        flow = before.partitions.get(name)
+        if flow is not None and partition.committed is not None and partition.earliest is not None:
+            already = max(partition.committed, flow.earliest or 0)
+            lost += max(0, partition.earliest - already)
+    return lost
+
+
+def _by_age(partition: Partition, flow: Flow, now: float, retention_seconds: float | None) -> float | None:
+    """The oldest unread row ages by a second per second, less what is read meanwhile."""
+    if retention_seconds is None or partition.unread_since is None:
+        return None
+    left = max(0.0, retention_seconds - (now - partition.unread_since))
+    if flow.ended <= 0:
+        return None if flow.read > 0 else left
+    return left / (1 - flow.read / flow.ended) if flow.read < flow.ended else None
+
+
+def _by_size(partition: Partition, flow: Flow, flows: Flows) -> float | None:
+    """The earliest offset runs after what is read."""
+    if partition.earliest is None or partition.committed is None or flow.expired <= 0:
+        return None
+    closing = flows.rate(flow.expired - flow.read)
+    if closing is None or closing <= 0:
+        return None
+    return max(0, partition.committed - partition.earliest) / closing
+
+
+def flows_to_json(flows: Flows) -> dict[str, Any]:
+    return {
+        "at": flows.at,
+        "seconds": round(flows.seconds, 3),
+        "partitions": {
+            name: [
+                one.end,
+                one.committed,
+                one.earliest,
+                round(one.ended),
+                round(one.read),
+                round(one.expired),
+            ]
+            for name, one in flows.partitions.items()
+        },
+    }
+
+
+def flows_from_json(data: Mapping[str, Any]) -> Flows:
+    return Flows(
+        at=data["at"],
+        seconds=data["seconds"],
+        partitions={name: Flow(*values) for name, values in data["partitions"].items()},
+    )

@@ -1,0 +1,427 @@
+"""The edge cases of scaling from lag, one after the other: each is a row of docs/concepts/autoscaling.md."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.autoscale.story import Story, a_settled_job, limits
+
+from headrace.core.autoscale import Batch, Executors, Limits, Memory, Observation, Query, Reason, decide
+from headrace.core.autoscale.situation import stages_of
+from headrace.core.lag import Offsets, Partition
+
+# The load: up in one jump, down late.
+
+
+def test_a_load_that_fits_leaves_everything_as_it_is():
+    job = a_settled_job(rows_per_second=2500)
+    last = job.run(1800)
+    assert job.moves == []
+    assert last.reason is Reason.ENOUGH
+    assert "2.5k rows/s arrive, 4 executors manage" in last.message
+
+
+def test_a_higher_load_is_answered_in_one_jump():
+    job = a_settled_job(rows_per_second=2500)
+    job.run(300, rows_per_second=7000)
+    ups = job.moves
+    assert 1 <= len(ups) <= 2
+    assert ups[0][0] == 4 and 8 <= ups[-1][1] <= 12
+    first = next(one for one in job.decisions if one.moves)
+    assert first.reason is Reason.ARRIVAL_EXCEEDS_CAPACITY
+    assert "needed with reserve" in first.message and "manage" in first.message
+
+
+def test_a_lower_load_is_answered_late_and_by_half_at_most():
+    job = a_settled_job(rows_per_second=9000, executors=12)
+    job.run(540, rows_per_second=500)
+    assert job.moves == []
+    assert Reason.HOLDING_BEFORE_DOWN in job.reasons
+    job.run(900)
+    assert job.moves[0] == (12, 6)
+    assert all(after >= before / 2 for before, after in job.moves)
+    assert job.executors <= 2
+
+
+def test_a_saving_too_small_to_load_state_for_is_not_taken():
+    job = a_settled_job(rows_per_second=16_300, executors=23, partitions=240, limits=limits(max=30))
+    before = job.executors
+    job.run(1800, rows_per_second=16_300 * (before - 1) / before)
+    assert all(asked - target >= 2 for asked, target in job.moves)
+
+
+def test_the_horizon_in_which_backlog_is_worked_off_asks_for_more_than_the_arrival_does():
+    job = a_settled_job(rows_per_second=2500)
+    for index in range(job.partitions):
+        job.ends[index] += 600_000 / job.partitions
+    job.run(60)
+    first = next(one for one in job.decisions if one.moves)
+    assert first.reason in (Reason.BACKLOG, Reason.ARRIVAL_EXCEEDS_CAPACITY)
+    assert first.target > 4
+    assert "to be worked off in" in first.message
+
+
+def test_the_saw_tooth_between_two_batches_is_no_backlog():
+    job = a_settled_job(rows_per_second=2800)
+    assert all("backlog" not in one.message for one in job.decisions[-20:])
+
+
+# What limits the number.
+
+
+def test_only_numbers_that_save_a_wave_are_asked_for():
+    # 24 partitions on 2 cores each: 5 executors need three waves as 4 do; 6 need two.
+    job = a_settled_job(rows_per_second=2500)
+    job.run(300, rows_per_second=4000)
+    assert job.executors in (6, 12)
+
+
+def test_more_executors_than_tasks_are_never_asked_for():
+    job = a_settled_job(rows_per_second=2000, partitions=8, limits=limits(max=20))
+    last = job.run(900, rows_per_second=30_000)
+    assert job.executors == 4
+    assert last.reason is Reason.PARTITION_BOUND
+    assert "8 partitions for 8 cores" in last.message
+
+
+def test_partitions_that_spark_splits_are_more_tasks():
+    job = a_settled_job(partitions=8, query={"min_partitions": 40}, limits=limits(max=20))
+    job.run(900, rows_per_second=60_000)
+    assert job.executors > 4
+
+
+def test_a_hot_partition_ends_what_executors_can_do():
+    hot = [0.3] + [0.7 / 23] * 23
+    job = a_settled_job(rows_per_second=2500, shares=hot, limits=limits(max=20))
+    last = job.run(900, rows_per_second=20_000)
+    assert job.executors <= 4
+    assert last.reason is Reason.SKEW_BOUND
+    assert "clicks/0 gets 30% of what arrives" in last.message
+
+
+def test_shuffle_partitions_count_as_tasks_of_their_own():
+    few = a_settled_job(partitions=4, executors=2, rows_per_second=1000, limits=limits(max=20))
+    few.run(600, rows_per_second=50_000)
+    many = a_settled_job(
+        partitions=4,
+        executors=2,
+        rows_per_second=1000,
+        limits=limits(max=20),
+        query={"shuffle_partitions": 40},
+    )
+    many.run(600, rows_per_second=50_000)
+    assert few.executors == 2
+    assert many.executors > 2
+
+
+def test_a_hot_key_is_not_scaled_against():
+    job = a_settled_job(rows_per_second=2500)
+    last = job.run(120, rows_per_second=9000, query={"task_skew": 7.0})
+    assert job.moves == []
+    assert last.reason is Reason.SKEW_BOUND
+    assert "7.0 times the median" in last.message and "salt it" in last.message
+
+
+def test_a_limit_of_rows_per_batch_is_named_as_the_limit():
+    job = a_settled_job(rows_per_second=1000, query={"max_rows_per_batch": 20_000})
+    job.run(60, rows_per_second=9000)
+    for index in range(job.partitions):
+        job.ends[index] += 100_000
+    last = job.run(600)
+    assert last.reason is Reason.RATE_LIMITED
+    assert "at most 20k rows per batch" in last.message
+
+
+def test_a_limit_of_rows_per_batch_can_be_derived_for_any_number_of_executors():
+    job = a_settled_job(rows_per_second=2800)
+    memory = job.memory.queries["clicks"]
+    stages = stages_of(job.query_seen([]), memory, 2)
+    four = memory.fit.rows_per_trigger(stages, 4, batch_seconds=15)
+    two = memory.fit.rows_per_trigger(stages, 2, batch_seconds=15)
+    assert four == pytest.approx(14 * 4000, rel=0.1)
+    assert two == pytest.approx(four / 2, rel=0.1)
+
+
+def test_max_is_the_end_and_is_named():
+    job = a_settled_job(rows_per_second=2500, limits=limits(max=6))
+    last = job.run(900, rows_per_second=30_000)
+    assert job.executors == 6
+    assert last.reason is Reason.AT_MAXIMUM and "max is 6" in last.message
+
+
+@pytest.mark.parametrize(("executors", "bounds", "then"), [(2, (3, 12), 3), (12, (1, 8), 8)])
+def test_limits_that_moved_are_followed_at_once(executors, bounds, then):
+    job = Story(executors=executors, rows_per_second=100, limits=limits(min=bounds[0], max=bounds[1]))
+    first = job.run(15)
+    assert (first.target, first.reason) == (then, Reason.OUT_OF_LIMITS)
+
+
+# Executors that do not come, or do not help.
+
+
+def test_executors_that_still_start_count_as_present():
+    job = a_settled_job(rows_per_second=2500, partitions=240, limits=limits(max=40))
+    job.granted = 4
+    job.run(90, rows_per_second=7000)
+    asked = job.executors
+    job.run(120)
+    assert job.moves == [] and job.executors == asked > 4
+    assert Reason.WAITING_FOR_EXECUTORS in job.reasons
+
+
+def test_executors_that_never_come_are_a_quota_and_no_more_are_asked_for():
+    job = a_settled_job(rows_per_second=2500)
+    job.granted = 4
+    job.run(240, rows_per_second=5500)
+    asked = job.executors
+    last = job.run(900, rows_per_second=9000)
+    assert job.executors <= max(asked, 12)
+    assert last.reason is Reason.QUOTA_BOUND
+    assert "could not be started for" in last.message
+    assert job.run(300).target == last.target
+
+
+def test_executors_that_do_not_help_are_noticed_and_no_more_are_tried():
+    job = a_settled_job(rows_per_second=2500, partitions=240, limits=limits(max=40))
+    job.run(900, rows_per_second=4400, sink_rows_per_second=4000)
+    blocked = [one for one in job.decisions if one.reason is Reason.SCALING_INEFFECTIVE]
+    assert blocked, [one.message for one in job.decisions]
+    assert "most likely the sink" in blocked[-1].message
+    assert job.executors < 20
+
+
+def test_the_block_ends_when_the_sink_recovers():
+    job = a_settled_job(rows_per_second=2500, partitions=240, limits=limits(max=40))
+    job.run(900, rows_per_second=4400, sink_rows_per_second=4000)
+    assert job.memory.block is not None
+    job.run(900, rows_per_second=2500, sink_rows_per_second=1e12)
+    assert job.memory.block is None
+    job.run(300, rows_per_second=9500)
+    assert job.executors >= 10
+
+
+# What cannot be known.
+
+
+def test_unknown_lag_freezes_and_is_never_zero():
+    job = a_settled_job(rows_per_second=2500)
+    last = job.run(3600, unknown="the broker does not answer", rows_per_second=0)
+    assert job.moves == []
+    assert last.reason is Reason.LAG_UNKNOWN
+    assert "the broker does not answer" in last.message
+    assert last.numbers.lag_rows is None and last.numbers.lag_seconds is None
+
+
+def test_after_a_gap_nothing_is_taken_away_before_the_hold_window_is_full_again():
+    job = a_settled_job(rows_per_second=2500)
+    job.run(1200, unknown="timeout", rows_per_second=100)
+    job.run(500, unknown=None)
+    assert job.moves == []
+
+
+def test_one_partition_that_does_not_answer_makes_the_lag_unknown():
+    seen = one_look(source=Offsets({"a/0": Partition(end=10, committed=4), "a/1": Partition(end=10)}))
+    decision, _ = decide(seen, Memory())
+    assert decision.reason is Reason.LAG_UNKNOWN
+    assert "a/1" in decision.message
+
+
+def test_no_query_yet_is_unknown_too():
+    seen = Observation(
+        at=0, queries=(), executors=Executors(cores=2, asked=3, ready=3), limits=Limits(max=12)
+    )
+    decision, _ = decide(seen, Memory())
+    assert (decision.target, decision.reason) == (3, Reason.LAG_UNKNOWN)
+
+
+def test_without_a_model_the_number_is_held():
+    job = Story(rows_per_second=100)
+    assert job.run(45).reason is Reason.LEARNING
+    assert job.moves == []
+
+
+def test_without_a_model_a_lag_that_grows_three_times_doubles_the_number():
+    job = Story(rows_per_second=10_000, per_executor=100)
+    job.run(90)
+    assert job.moves[0] == (4, 8)
+    moved = next(one for one in job.decisions if one.moves)
+    assert moved.reason is Reason.LAG_GROWS and "grew three times in a row" in moved.message
+
+
+def test_a_topic_made_anew_is_measured_anew():
+    job = a_settled_job(rows_per_second=2500)
+    job.ends = [5.0] * job.partitions
+    job.committed = [0.0] * job.partitions
+    job.batch = None
+    first = job.run(15)
+    assert first.reason is Reason.SOURCE_RESET and "went back" in first.message
+    assert job.memory.queries["clicks"].fit.ready
+    job.run(480, rows_per_second=100)
+    assert job.moves == []
+
+
+def test_new_partitions_are_noticed_and_count():
+    job = a_settled_job(rows_per_second=2500, partitions=4, executors=2, per_executor=2000)
+    assert job.run(600, rows_per_second=5000).target == 2
+    job.ends += [0.0] * 20
+    job.committed += [0.0] * 20
+    job.earliest += [0.0] * 20
+    job.partitions, job.batch = 24, None
+    job.run(900)
+    assert job.executors > 2
+
+
+def test_no_arrival_does_not_mean_endless_capacity():
+    job = a_settled_job(rows_per_second=2500)
+    capacity = job.run(15).numbers.capacity_rows_per_second
+    last = job.run(1200, rows_per_second=0)
+    assert job.executors == 1
+    assert last.numbers.capacity_rows_per_second == pytest.approx(capacity / 4, rel=0.35)
+
+
+def test_offsets_that_are_no_rows_are_calibrated():
+    job = a_settled_job(rows_per_second=2500)
+    memory = job.memory.queries["clicks"]
+    halved = replace(memory, offsets_read=memory.offsets_read * 2)
+    assert halved.rows_per_offset == pytest.approx(0.5, rel=0.1)
+    assert memory.rows_per_offset == 1.0
+
+
+# Progress that does not come.
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ({"quiet_seconds": 500, "idle": True}, Reason.ENOUGH),
+        ({"quiet_seconds": 65, "running_seconds": 20.0, "running_rows": 45_000}, Reason.ENOUGH),
+        ({"quiet_seconds": 400, "running_seconds": 390.0, "running_rows": 45_000}, Reason.BATCH_STUCK),
+        ({"quiet_seconds": 400, "running_seconds": None}, Reason.BATCH_STUCK),
+    ],
+    ids=["idle", "a long batch", "a stuck batch", "no batch at all"],
+)
+def test_quiet_progress(query, reason):
+    job = a_settled_job(rows_per_second=2500)
+    assert job.run(15, query=query).reason is reason
+    assert job.moves == []
+
+
+def test_nothing_is_taken_away_while_a_long_batch_runs():
+    job = a_settled_job(rows_per_second=2500)
+    job.run(560, rows_per_second=300)
+    last = job.run(150, query={"quiet_seconds": 65, "running_seconds": 20.0, "running_rows": 45_000})
+    assert job.moves == []
+    assert "nothing is taken away" in last.message
+
+
+# Time to data loss.
+
+
+def test_near_data_loss_max_is_lifted_blackouts_do_not_count_and_nothing_is_taken_away():
+    job = a_settled_job(rows_per_second=2500, limits=limits(max=4, emergency_max=12))
+    job.limits = limits(max=4, emergency_max=12, blackout="nights")
+    # The source deletes by size: the earliest offset follows what is read, and faster.
+    for _ in range(20):
+        job.earliest = [max(e, c - 20_000) for e, c in zip(job.earliest, job.committed, strict=True)]
+        job.run(15)
+    job.rows_per_second = 6000
+    for _ in range(60):
+        job.earliest = [
+            min(one + 6500 / 24 * 15, c) for one, c in zip(job.earliest, job.committed, strict=True)
+        ]
+        job.run(15)
+        if job.moves:
+            break
+    decision = job.decisions[-1]
+    assert decision.emergency
+    assert decision.reason is Reason.DATA_LOSS_NEAR
+    assert decision.target > 4
+    assert "loses unread rows in" in decision.message
+
+
+def test_without_an_emergency_max_the_maximum_stays():
+    assert limits(max=4).lifted_max == 4
+    assert limits(max=4, emergency_max=9).lifted_max == 9
+
+
+def test_a_blackout_window_holds_and_says_what_would_be_right():
+    job = a_settled_job(rows_per_second=2500)
+    last = job.run(300, rows_per_second=9000, limits=limits(blackout="nights"))
+    assert job.moves == []
+    assert last.reason is Reason.BLACKOUT and "nights" in last.message and "would be right" in last.message
+
+
+# Several queries share the executors.
+
+
+def test_the_needs_of_several_queries_add_up():
+    alone = a_settled_job(rows_per_second=2500, partitions=240, limits=limits(max=40))
+    single = alone.run(900)
+    both, memory = Story(rows_per_second=2500, partitions=240, limits=limits(max=40)), Memory()
+    target = 4
+    for _ in range(120):
+        both.now += 15
+        both._arrive()
+        first = both.query_seen(both._work())
+        second = Query(**{**vars(first), "name": "orders"})
+        seen = Observation(
+            at=both.now,
+            queries=(first, second),
+            executors=Executors(cores=2, asked=target, ready=target),
+            limits=both.limits,
+        )
+        decision, memory = decide(seen, memory)
+        both.ready = target = decision.target
+    assert target > single.target
+    assert set(memory.queries) == {"clicks", "orders"}
+
+
+# What is kept.
+
+
+def test_the_memory_is_json_and_a_decision_does_not_depend_on_where_it_was_kept():
+    kept, stored = Story(rows_per_second=2500), Story(rows_per_second=2500)
+    for step in range(120):
+        load = 2500 if step < 60 else 7000
+        stored.memory = Memory.from_json(json.loads(json.dumps(stored.memory.to_json())))
+        assert kept.run(15, rows_per_second=load).target == stored.run(15, rows_per_second=load).target
+    assert len(json.dumps(kept.memory.to_json())) < 4000
+
+
+def test_a_memory_of_another_version_is_forgotten():
+    assert Memory.from_json({"version": 0, "queries": "?"}) == Memory()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    loads=st.lists(st.floats(0, 50_000), min_size=2, max_size=4),
+    per_executor=st.floats(50, 5000),
+    partitions=st.integers(1, 64),
+    low=st.integers(1, 5),
+)
+def test_whatever_happens_the_target_is_within_the_limits(loads, per_executor, partitions, low):
+    job = Story(per_executor=per_executor, partitions=partitions, limits=limits(min=low, max=9))
+    for load in loads:
+        job.run(300, rows_per_second=load)
+        assert all(low <= one.target <= 9 for one in job.decisions)
+        assert all(one.message.endswith(".") and "None" not in one.message for one in job.decisions)
+
+
+def one_look(**query) -> Observation:
+    fields = {"name": "q", "trigger_seconds": 10.0, "source": Offsets({}), **query}
+    return Observation(
+        at=0.0,
+        queries=(Query(**fields),),
+        executors=Executors(cores=2, asked=3, ready=3),
+        limits=Limits(max=12),
+    )
+
+
+def test_batches_that_were_seen_before_are_not_learned_twice():
+    batches = tuple(Batch(number=n, seconds=3, rows=1000 + n, executors=3) for n in range(9))
+    source = Offsets({"a/0": Partition(end=10, committed=4)})
+    _, once = decide(one_look(source=source, batches=batches), Memory())
+    _, twice = decide(one_look(source=source, batches=batches), once)
+    assert once.queries["q"].fit.batches == twice.queries["q"].fit.batches == 9
