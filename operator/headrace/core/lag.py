@@ -26,16 +26,12 @@ class Partition:
     unread_since: float | None = None
 
     @property
-    def read_to(self) -> int | None:
-        return self.earliest if self.committed is None else self.committed
-
-    @property
     def behind(self) -> int | None:
         """Offsets between what is read and the end. What the source has deleted cannot be read any more."""
-        read_to = self.read_to
-        if read_to is None:
-            return None
-        return max(0, self.end - max(read_to, self.earliest or 0))
+        earliest = self.earliest or 0
+        if self.committed is None:
+            return None if self.earliest is None else max(0, self.end - earliest)
+        return max(0, self.end - max(self.committed, earliest))
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.autoscale.story import Story, a_settled_job, limits
 
 from headrace.core.autoscale import Batch, Executors, Limits, Memory, Observation, Query, Reason, decide
 from headrace.core.autoscale.situation import stages_of
 from headrace.core.lag import Offsets, Partition
+from tests.unit.autoscale.story import Story, a_settled_job, limits
 
 # The load: up in one jump, down late.
 

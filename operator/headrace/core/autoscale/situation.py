@@ -45,6 +45,8 @@ class QueryView:
     at: float
     objective_seconds: float
     cores: int
+    # None is unknown.
+    offsets_behind: int | None
     reset: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
 
@@ -60,10 +62,9 @@ class QueryView:
 
     @cached_property
     def lag_rows(self) -> int | None:
-        if isinstance(self.seen.source, UnknownLag):
-            return None
-        rows = rows_behind(self.seen.source)
-        return None if rows is None else round(rows * self.memory.rows_per_offset)
+        return (
+            None if self.offsets_behind is None else round(self.offsets_behind * self.memory.rows_per_offset)
+        )
 
     @cached_property
     def lag_seconds(self) -> float | None:
@@ -145,13 +146,20 @@ class QueryView:
         """Rows per second to be able to do."""
         return (self.arrival_up or 0.0) / utilisation + self.excess_rows / self.catch_up_seconds
 
+    @cached_property
+    def _capacities(self) -> dict[int, float]:
+        return {}
+
     def capacity(self, executors: int) -> float:
-        return self.fit.capacity(
-            self.stages,
-            executors,
-            batch_seconds=self.batch_target_seconds,
-            max_rows=self.seen.max_rows_per_batch,
-        )
+        # Asked for every number by several questions of one decision.
+        if executors not in self._capacities:
+            self._capacities[executors] = self.fit.capacity(
+                self.stages,
+                executors,
+                batch_seconds=self.batch_target_seconds,
+                max_rows=self.seen.max_rows_per_batch,
+            )
+        return self._capacities[executors]
 
     @property
     def rate_limited(self) -> bool:
@@ -330,12 +338,13 @@ def learn(seen: Observation, memory: Memory) -> Situation:
 
 
 def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
-    after, reset, added = before, (), ()
+    after, reset, added, behind = before, (), (), None
     fresh = [batch for batch in query.batches if batch.number > before.fit.last_number]
     if isinstance(query.source, Offsets):
         moved = follow(before.flows, query.source, at=seen.at)
         rows = sum(batch.rows for batch in fresh)
-        after = before.looked(moved, rows_behind(query.source), rows, at=seen.at)
+        behind = rows_behind(query.source)
+        after = before.looked(moved, behind, rows, at=seen.at)
         reset, added = moved.reset, moved.added
     stages = stages_of(query, after, seen.executors.cores)
     after = replace(after, fit=after.fit.learn(fresh, stages, query.trigger_seconds))
@@ -345,6 +354,7 @@ def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
         at=seen.at,
         objective_seconds=seen.limits.lag_objective_seconds,
         cores=seen.executors.cores,
+        offsets_behind=behind,
         reset=reset,
         added=added,
     )
