@@ -1,4 +1,7 @@
-"""What a batch takes in the simulated world: tasks on cores, contention, state, sink. Not the policy's model."""
+"""What a batch takes in the simulated world: tasks on cores, contention, state, a sink.
+
+Not the policy's model.
+"""
 
 from __future__ import annotations
 
