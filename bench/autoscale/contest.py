@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from bench.autoscale.flink import Flink
 from bench.autoscale.hpa import CpuHpa, Keda
 from bench.autoscale.oracle import best_oracle
+
 from headrace.simulate.run import Result
 from headrace.simulate.scaler import Fixed, Scaler
 from headrace.simulate.scenario import Scenario
@@ -50,7 +51,7 @@ class Entry:
 
 
 def scalers(scenario: Scenario) -> dict[str, Callable[[], Scaler]]:
-    """Who takes part, from the rule books of each. What is tuned was tuned with what only the simulator knows."""
+    """Who takes part. What is tuned is tuned with what only the simulator knows."""
     p, sustained = scenario.parameters, scenario.sustained
     middle = p.max_executors // 2
     threshold = TUNED_LAG_SECONDS * sustained[middle] / middle
@@ -78,9 +79,7 @@ def contest(scenario: Scenario, seeds: list[int], *, only: tuple[str, ...] = ())
 
 
 def entry(name: str, results: list[Result], oracle: list[Result]) -> Entry:
-    ratios = [
-        ours.executor_hours / best.executor_hours for ours, best in zip(results, oracle, strict=True)
-    ]
+    ratios = [ours.executor_hours / best.executor_hours for ours, best in zip(results, oracle, strict=True)]
     recoveries = [one.recovery_seconds for one in results if one.recovery_seconds is not None]
     return Entry(
         scaler=name,

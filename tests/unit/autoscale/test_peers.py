@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterable
 
 import pytest
-
 from bench.autoscale.flink import align, new_parallelism, target_capacity, thresholds
 from bench.autoscale.hpa import CpuHpa, Keda
 from bench.autoscale.oracle import Foresight, Oracle
+
 from headrace.core.lag import Offsets
 from headrace.simulate.parameters import DEFAULT
 from headrace.simulate.scaler import View

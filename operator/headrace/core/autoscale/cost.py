@@ -25,9 +25,13 @@ SURPRISE = 1.6
 # The fixed part is believed to be this part of a trigger until batches of different sizes tell.
 FIXED_PRIOR_OF_TRIGGER = 0.1
 FIXED_PRIOR_BATCHES = 2.0
+# How far the last batches rule over the sums of many.
+TRUST_IN_PRESENT = 0.75
+# How much of a step the waves are: 1 for tasks of equal size.
+WAVES = 0.25
 # Twice the executors do not do twice the work. Learned capacity is that of the present number; towards more
 # executors the model takes this exponent, towards fewer it takes 1: careful in both directions.
-SCALING_EXPONENT = 0.9
+SCALING_EXPONENT = 0.85
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +53,8 @@ class Stages:
 
 
 def _of_busiest_core(tasks: int, slots: int) -> float:
-    return math.ceil(tasks / slots) / tasks
+    """Whole waves for equal tasks; they are never quite equal, and cores that are free first take more."""
+    return (WAVES * math.ceil(tasks / slots) + (1 - WAVES) * max(1.0, tasks / slots)) / tasks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +77,8 @@ class Fit:
     executors: int = 1
     batches_here: int = 0
     per_row_here: float = 0.0
+    # Core seconds that a scale-down costs if everything moves: what its first batch took too long.
+    reload: float = 0.0
 
     @property
     def ready(self) -> bool:
@@ -106,17 +113,37 @@ class Fit:
                 work_work=self.work_work * keep + work * work,
                 work_seconds=self.work_seconds * keep + work * seconds,
                 error=0.95 * self.error + 0.05 * min(1.0, error),
+                reload=self._reloading(batch, stages),
             )
-            ._here(batch.executors, (seconds - self.fixed) / batch.rows)
+            ._here(batch.executors, (seconds - self.fixed) / batch.rows, stages)
             ._solved(trigger_seconds)
         )
 
-    def _here(self, executors: int, per_row: float) -> Fit:
+    def _reloading(self, batch: Batch, stages: Stages) -> float:
+        """State of executors that left is loaded by those that stay."""
+        left = self.executors - batch.executors
+        if not self.ready or left <= 0:
+            return self.reload
+        too_long = max(0.0, batch.seconds - self.batch_seconds(stages, batch.executors, batch.rows))
+        everything = too_long * batch.executors * stages.cores * self.executors / left
+        return max(everything, 0.5 * (self.reload + everything))
+
+    def reload_seconds(self, stages: Stages, *, before: int, after: int) -> float:
+        """What going down will cost the next batch."""
+        return self.reload * (before - after) / before / (after * stages.cores)
+
+    def _here(self, executors: int, per_row: float, stages: Stages) -> Fit:
         """The cost of a row with the present executors, which the sums know only after many batches."""
-        if executors != self.executors:
+        if self.batches <= 1:
             return replace(self, executors=executors, batches_here=1, per_row_here=max(per_row, 0.0))
-        # The first few are a plain mean, later ones weigh a fifth.
-        gain = max(0.2, 1 / (self.batches_here + 1))
+        if executors != self.executors:
+            # The first batch after a change loads state and code: it says nothing of the next ones.
+            was = self.row_seconds(stages, self.executors) if self.per_row > 0 else 0.0
+            expected = self.row_seconds(stages, executors) / was * self.per_row_here if was > 0 else 0.0
+            return replace(self, executors=executors, batches_here=0, per_row_here=expected)
+        gain = (
+            0.35 if self.batches_here < 3 and self.per_row_here > 0 else 0.2 if self.per_row_here > 0 else 1.0
+        )
         here = self.per_row_here + gain * (max(per_row, 0.0) - self.per_row_here)
         return replace(self, batches_here=self.batches_here + 1, per_row_here=here)
 
@@ -142,8 +169,7 @@ class Fit:
         modelled = self.per_row * stages.share(self.executors)
         if self.per_row_here <= 0 or modelled <= 0:
             return 1.0
-        trust = self.batches_here / (self.batches_here + 3)
-        return (self.per_row_here / modelled) ** trust
+        return (self.per_row_here / modelled) ** TRUST_IN_PRESENT
 
     def batch_seconds(self, stages: Stages, executors: int, rows: float) -> float:
         return self.fixed + rows * self.row_seconds(stages, executors)
@@ -155,6 +181,11 @@ class Fit:
         within = max(batch_seconds - self.fixed, 0.0) / batch_seconds
         capacity = within / self.row_seconds(stages, executors)
         return capacity if max_rows is None else min(capacity, max_rows / batch_seconds)
+
+    def measured_capacity(self, *, batch_seconds: float) -> float:
+        """What the present executors really did lately, without any model of their number."""
+        within = max(batch_seconds - self.fixed, 0.0) / batch_seconds
+        return within / self.per_row_here if self.per_row_here > 0 else 0.0
 
     def rows_per_trigger(self, stages: Stages, executors: int, *, batch_seconds: float) -> int:
         """A limit of rows per batch that suits this many executors: what they do in such a batch."""

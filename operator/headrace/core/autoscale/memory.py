@@ -114,6 +114,15 @@ class Block:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Floor:
+    """Fewer than these were tried for such an arrival, and were too few."""
+
+    executors: int
+    arrival: float
+    until: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Memory:
     queries: Mapping[str, QueryMemory] = field(default_factory=dict[str, QueryMemory])
     # (seconds, executors needed), falling: the first is the most that the hold window has seen.
@@ -126,6 +135,8 @@ class Memory:
     asked_at: float | None = None
     trial: Trial | None = None
     block: Block | None = None
+    went_down_at: float | None = None
+    floor: Floor | None = None
 
     def needing(self, executors: int, *, at: float, hold_seconds: float) -> Memory:
         recent = [point for point in self.needed if at - point[0] <= hold_seconds and point[1] > executors]
@@ -136,9 +147,9 @@ class Memory:
         """What was needed is not known any more; what an executor can do still is."""
         return replace(self, needed=(), watched_since=None)
 
-    @property
-    def most_needed(self) -> tuple[float, int] | None:
-        return self.needed[0] if self.needed else None
+    def most_needed(self, *, at: float, seconds: float) -> int:
+        """The most that was needed within that time."""
+        return max((executors for then, executors in self.needed if at - then <= seconds), default=0)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -151,6 +162,8 @@ class Memory:
             "askedAt": self.asked_at,
             "trial": vars(self.trial) if self.trial else None,
             "block": vars(self.block) if self.block else None,
+            "wentDownAt": self.went_down_at,
+            "floor": vars(self.floor) if self.floor else None,
         }
 
     @classmethod
@@ -167,4 +180,6 @@ class Memory:
             asked_at=data["askedAt"],
             trial=Trial(**data["trial"]) if data["trial"] else None,
             block=Block(**data["block"]) if data["block"] else None,
+            went_down_at=data["wentDownAt"],
+            floor=Floor(**data["floor"]) if data["floor"] else None,
         )

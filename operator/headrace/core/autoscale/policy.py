@@ -10,21 +10,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from headrace.core.autoscale.memory import Block, Memory, Trial
+from headrace.core.autoscale.memory import Block, Floor, Memory, Trial
 from headrace.core.autoscale.observation import Decision, Observation, Reason
 from headrace.core.autoscale.situation import Situation, learn
-from headrace.core.autoscale.words import amount, duration, executors, rate
+from headrace.core.autoscale.words import amount, duration, executors, manage, rate
 
-# Fewer executors only after this long without a need for more.
-HOLD_SECONDS = 600.0
+# Fewer executors only after this long without a need for more: the larger the saving, the sooner. State has
+# to be loaded anew, so a small one must last.
+HOLD_SECONDS = ((180.0, 0.3), (300.0, 0.15), (600.0, 0.1))
+LONGEST_HOLD_SECONDS = HOLD_SECONDS[-1][0]
 # Between a move and the next one down: the moved state is loaded, and a few batches have shown the effect.
 SETTLE_SECONDS = 120.0
-# A move down must save this part, or it is not worth loading state for.
-WORTHWHILE_SAVING = 0.1
 # Backlog beyond this part of the objective asks for more executors, whatever the load.
 BACKLOG_OF_OBJECTIVE = 0.25
-# A scale-up that brings less than this of what was expected has not helped.
+# A scale-up that brings less than this of what was expected has not helped. Where less than a fifth was
+# expected, batches differ too much to tell.
 EFFECTIVE_GAIN = 0.1
+TELLING_GAIN = 0.2
 TRIAL_BATCHES = 4
 TRIAL_SECONDS = 900.0
 BLOCK_SECONDS = 1800.0
@@ -33,6 +35,9 @@ RECOVERED = 1.25
 # More arrives by this factor than when executors were last asked for: that is news, and need not wait.
 NEWS = 1.15
 QUOTA_SECONDS = 300.0
+# Up again this soon after going down is a mistake, and not made again for a while.
+REGRET_SECONDS = 600.0
+FLOOR_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +57,9 @@ Question = Callable[[Situation], Answer | None]
 def decide(seen: Observation, memory: Memory) -> tuple[Decision, Memory]:
     situation = _judged(learn(seen, memory))
     if situation.queries and situation.modelled:
-        needing = situation.memory.needing(situation.wanted, at=seen.at, hold_seconds=HOLD_SECONDS)
+        needing = situation.memory.needing(
+            situation.wanted_steadily, at=seen.at, hold_seconds=LONGEST_HOLD_SECONDS
+        )
         situation = replace(situation, memory=needing)
     answer = next(answer for question in QUESTIONS if (answer := question(situation)) is not None)
     return _decision(situation, answer), _remembered(situation, answer)
@@ -158,25 +165,48 @@ def more_is_needed_than_can_help(on: Situation) -> Answer | None:
         return _stay(on, *_bound(on))
     if on.asked >= on.ceiling:
         loss = f"{_loss(on)}; " if on.emergency else ""
-        text = f"{loss}{_state(on)}, {rate(_need(on))} needed: max is {on.ceiling}"
+        text = f"{loss}{_state(on)}, {rate(sum(on.needs))} needed: max is {on.ceiling}"
         return _stay(on, Reason.AT_MAXIMUM, text)
     return None
 
 
 def fewer_are_enough(on: Situation) -> Answer | None:
-    most = on.memory.most_needed
-    if most is None or on.wanted >= on.asked:
+    if on.wanted >= on.asked:
         return None
     if (kept := _kept_for_now(on)) is not None:
         return kept
-    target = max(most[1], math.ceil(on.asked / 2), on.limits.min)
-    saved, watched = on.asked - target, on.memory.watched_since
-    long_enough = watched is not None and on.seen.at - watched >= HOLD_SECONDS
-    if saved < max(1, math.floor(WORTHWHILE_SAVING * on.asked)) or not long_enough:
-        return _held(on, most)
-    text = f"{_state(on)}; {executors(target)} manage {rate(on.capacity(target))}"
-    without = f"and more was not needed for {duration(HOLD_SECONDS)}"
+    found = _fewer(on)
+    if found is None:
+        return _held(on)
+    target, hold_seconds = found
+    text = f"{_state(on)}; {manage(target)} {rate(on.capacity(target))}"
+    without = f"and more was not needed for {duration(hold_seconds)}"
     return _move(on, target, Reason.LESS_IS_ENOUGH, f"{text}, {without}")
+
+
+def _fewer(on: Situation) -> tuple[int, float] | None:
+    """The smallest number that was enough for as long as such a saving has to last."""
+    at, watched = on.seen.at, on.memory.watched_since
+    best: tuple[int, float] | None = None
+    for hold_seconds, saving in HOLD_SECONDS:
+        if watched is None or at - watched < hold_seconds:
+            break
+        most = on.memory.most_needed(at=at, seconds=hold_seconds)
+        target = max(most, math.ceil(on.asked / 2), on.limits.min, _regretted(on))
+        while target < on.asked and not on.can_afford(target):
+            target += 1
+        saved = on.asked - target
+        if saved >= max(1, math.floor(saving * on.asked)) and (best is None or target < best[0]):
+            best = (target, hold_seconds)
+    return best
+
+
+def _regretted(on: Situation) -> int:
+    """A number that was too small for this load a short while ago is too small still."""
+    floor = on.memory.floor
+    if floor is None or on.seen.at >= floor.until or on.arrival < floor.arrival / NEWS:
+        return 0
+    return floor.executors
 
 
 def _kept_for_now(on: Situation) -> Answer | None:
@@ -230,7 +260,7 @@ def more_did_not_help(on: Situation) -> Answer | None:
     if block is None:
         return None
     text = (
-        f"{executors(block.executors)} manage {rate(block.capacity)}, {max(block.gained, 0):.0%} of the gain "
+        f"{manage(block.executors)} {rate(block.capacity)}, {max(block.gained, 0):.0%} of the gain "
         "that was expected of them: something else is the limit, most likely the sink"
     )
     left = duration(block.until - on.seen.at)
@@ -284,25 +314,24 @@ def _judged(on: Situation) -> Situation:
     if not on.queries or not on.modelled:
         return on
     block, trial = memory.block, memory.trial
-    if block is not None and (at >= block.until or on.capacity(block.executors) > RECOVERED * block.capacity):
+    if block is not None and (at >= block.until or on.measured_capacity > RECOVERED * block.capacity):
         block = None
-    if trial is not None:
-        here = all(
-            query.fit.executors == trial.after and query.fit.batches_here >= TRIAL_BATCHES
-            for query in on.queries
-        )
-        expected = trial.capacity_expected - trial.capacity_before
-        if here:
-            capacity = on.capacity(trial.after)
-            gained = (capacity - trial.capacity_before) / expected if expected > 0 else 1.0
-            if gained < EFFECTIVE_GAIN:
-                block = Block(
-                    until=at + BLOCK_SECONDS, executors=trial.after, capacity=capacity, gained=gained
-                )
-            trial = None
-        elif at - trial.at > TRIAL_SECONDS:
-            trial = None
+    if trial is not None and _has_shown(on, trial):
+        capacity, expected = on.measured_capacity, trial.capacity_expected - trial.capacity_before
+        gained = (capacity - trial.capacity_before) / expected if expected > 0 else 1.0
+        telling = expected >= TELLING_GAIN * trial.capacity_before
+        if telling and gained < EFFECTIVE_GAIN:
+            block = Block(until=at + BLOCK_SECONDS, executors=trial.after, capacity=capacity, gained=gained)
+        trial = None
+    elif trial is not None and at - trial.at > TRIAL_SECONDS:
+        trial = None
     return replace(on, memory=replace(memory, block=block, trial=trial))
+
+
+def _has_shown(on: Situation, trial: Trial) -> bool:
+    return all(
+        query.fit.executors == trial.after and query.fit.batches_here >= TRIAL_BATCHES for query in on.queries
+    )
 
 
 def _remembered(on: Situation, answer: Answer) -> Memory:
@@ -312,20 +341,35 @@ def _remembered(on: Situation, answer: Answer) -> Memory:
     at, up = on.seen.at, answer.target > on.asked
     trial = None
     if up and on.modelled:
-        before = max(on.seen.executors.ready, 1)
+        before, measured = max(on.seen.executors.ready, 1), on.measured_capacity
         trial = Trial(
             at=at,
             before=before,
             after=answer.target,
-            capacity_before=on.capacity(before),
-            capacity_expected=on.capacity(answer.target),
+            capacity_before=measured,
+            capacity_expected=measured * on.capacity(answer.target) / on.capacity(before),
             arrival=on.arrival,
         )
     if up and not on.modelled:
         # Three more samples before the next doubling.
         queries = {name: replace(query, lags=()) for name, query in memory.queries.items()}
         memory = replace(memory, queries=queries)
-    return replace(memory, moved_at=at, asked_at=at if up else None, trial=trial)
+    return replace(
+        memory,
+        moved_at=at,
+        asked_at=at if up else None,
+        trial=trial,
+        floor=_floor(on) if up else memory.floor,
+        went_down_at=None if up else at,
+    )
+
+
+def _floor(on: Situation) -> Floor | None:
+    """Up again soon after going down: that number was too small."""
+    memory, at = on.memory, on.seen.at
+    if memory.went_down_at is None or at - memory.went_down_at > REGRET_SECONDS:
+        return memory.floor
+    return Floor(executors=on.asked + 1, arrival=on.arrival, until=at + FLOOR_SECONDS)
 
 
 def _decision(on: Situation, answer: Answer) -> Decision:
@@ -356,21 +400,18 @@ def _waiting(on: Situation) -> Answer:
     return _stay(on, Reason.WAITING_FOR_EXECUTORS, f"{text}; {_state(on)}")
 
 
-def _held(on: Situation, most: tuple[float, int]) -> Answer:
-    ago, left = duration(on.seen.at - most[0]), duration(HOLD_SECONDS)
-    text = f"{on.wanted} would do, but {most[1]} were needed {ago} ago" if most[1] > on.wanted else ""
-    text = text or f"{on.wanted} would do"
-    return _stay(on, Reason.HOLDING_BEFORE_DOWN, f"{_state(on)}; {text} (it waits for {left} without need)")
-
-
-def _need(on: Situation) -> float:
-    return sum(query.need(query.utilisation(on.memory.startup_seconds)) for query in on.queries)
+def _held(on: Situation) -> Answer:
+    most = on.memory.most_needed(at=on.seen.at, seconds=LONGEST_HOLD_SECONDS)
+    would = f"{on.wanted} would do"
+    if most > on.wanted:
+        would += f", but {most} were needed within the last {duration(LONGEST_HOLD_SECONDS)}"
+    return _stay(on, Reason.HOLDING_BEFORE_DOWN, f"{_state(on)}; {would}")
 
 
 def _state(on: Situation) -> str:
     """What arrives, what the executors manage, what waits."""
     present = max(on.asked, 1)
-    text = f"{rate(on.arrival)} arrive, {executors(present)} manage {rate(on.capacity(present))}"
+    text = f"{rate(on.arrival)} arrive, {manage(present)} {rate(on.capacity(present))}"
     excess = sum(query.excess_rows for query in on.queries)
     if excess > 0:
         text += f", {amount(excess)} rows are backlog"
@@ -382,7 +423,7 @@ def _why_up(on: Situation) -> str:
     work_off = f" to be worked off in {duration(horizon)}" if on.backlog_seconds > 0 else ""
     error = max(query.fit.error for query in on.queries)
     return (
-        f"{_state(on)}{work_off}; {rate(_need(on))} needed with reserve, {executors(on.wanted)} manage "
+        f"{_state(on)}{work_off}; {rate(sum(on.needs))} needed with reserve, {manage(on.wanted)} "
         f"{rate(on.capacity(on.wanted))} (model error {error:.0%})"
     )
 
@@ -395,7 +436,7 @@ def _loss(on: Situation) -> str:
 
 def _bound(on: Situation) -> tuple[Reason, str]:
     """More executors than these have nothing to do: by the number of tasks, or by a hot partition."""
-    query = max(on.queries, key=lambda one: one.need(one.utilisation(on.memory.startup_seconds)))
+    query = max(on.queries, key=lambda one: one.arrival_up or 0.0)
     stages, hottest = query.stages, query.hottest
     if hottest is not None and stages.hottest_share * stages.source_tasks > 2:
         text = f"{hottest[0]} gets {hottest[1]:.0%} of what arrives in query {query.seen.name}"

@@ -23,14 +23,24 @@ from headrace.core.lag import (
 )
 
 # Backlog is worked off within this many objectives, within these bounds.
-CATCH_UP_OBJECTIVES = 3.0
-CATCH_UP_SECONDS = (120.0, 600.0)
-# The part of capacity that the load may take: more where the objective leaves time to react, less where not.
-UTILISATION = (0.70, 0.85)
+CATCH_UP_OBJECTIVES = 1.0
+CATCH_UP_SECONDS = (60.0, 600.0)
+# The part of capacity that the load may take: the higher one where the objective leaves room for a late
+# reaction, the lower one where it does not. Room is enough where the load may outgrow the capacity by
+# `ENOUGH_ROOM` for as long as executors take to start.
+UTILISATION = (0.70, 0.92)
+ENOUGH_ROOM = 0.3
 # Beyond the target by this much, more executors are asked for.
-UTILISATION_BAND = 0.10
+UTILISATION_BAND = 0.06
+# A batch may take this part of the objective.
+BATCH_OF_OBJECTIVE = 0.25
+# A rate of the last half minute counts if it is above that of the minute by this factor: a jump, not noise.
+JUMP = 1.25
+JUMP_WINDOW_SECONDS = 30.0
 # How often somebody looks, and a batch, come on top of the start of an executor.
 LOOK_SECONDS = 30.0
+# A move down may bring the lag up to this part of the objective, while state is loaded.
+AFFORDABLE = 0.8
 # Time to data loss below which everything else steps back.
 DATA_LOSS_GUARD_SECONDS = 3600.0
 SKEW_LIMIT = 3.0
@@ -93,10 +103,13 @@ class QueryView:
     @cached_property
     def arrival_up(self) -> float | None:
         """The higher of the last minute and the last five: a rise counts at once, a fall later."""
+        long = self.memory.arrival(LONG_WINDOW_SECONDS)
         short = self.memory.arrival(SHORT_WINDOW_SECONDS)
-        if self.arrival is None or short is None:
+        if long is None or short is None:
             return self.arrival
-        return max(self.arrival, short * self.memory.rows_per_offset)
+        jump = self.memory.arrival(JUMP_WINDOW_SECONDS) or 0.0
+        highest = max(long, short, jump if jump > JUMP * short else 0.0)
+        return highest * self.memory.rows_per_offset
 
     @property
     def hottest(self) -> tuple[str, float] | None:
@@ -113,7 +126,7 @@ class QueryView:
     @property
     def batch_target_seconds(self) -> float:
         """Batches may take a quarter of the objective: two of them, and the wait for the trigger, fit in."""
-        return max(self.seen.trigger_seconds, self.objective_seconds / 4)
+        return max(self.seen.trigger_seconds, BATCH_OF_OBJECTIVE * self.objective_seconds)
 
     @property
     def usual_batch_seconds(self) -> float:
@@ -137,14 +150,19 @@ class QueryView:
     def utilisation(self, startup_seconds: float) -> float:
         """How much of the capacity may be used: it depends on what a late reaction would cost."""
         lowest, highest = UTILISATION
-        reaction = startup_seconds + LOOK_SECONDS
         spare = self.objective_seconds - self.seen.trigger_seconds - 2 * self.usual_batch_seconds
-        room = min(max(spare / reaction, 0.0), 1.0)
-        return lowest + (highest - lowest) * room
+        room = spare / (startup_seconds + LOOK_SECONDS)
+        return lowest + (highest - lowest) * min(max(room / ENOUGH_ROOM, 0.0), 1.0)
 
-    def need(self, utilisation: float) -> float:
-        """Rows per second to be able to do."""
-        return (self.arrival_up or 0.0) / utilisation + self.excess_rows / self.catch_up_seconds
+    def steady_need(self, utilisation: float) -> float:
+        """Rows per second to be able to do, for what arrives."""
+        return (self.arrival_up or 0.0) / utilisation
+
+    def need(self, utilisation: float, *, ready: int, startup_seconds: float) -> float:
+        """The same, with what waits, and what will wait until more executors are there."""
+        short_by = max(0.0, (self.arrival_up or 0.0) - self.capacity(max(ready, 1)))
+        waiting = self.excess_rows + short_by * startup_seconds
+        return self.steady_need(utilisation) + waiting / self.catch_up_seconds
 
     @cached_property
     def _capacities(self) -> dict[int, float]:
@@ -226,11 +244,24 @@ class Situation:
     def modelled(self) -> bool:
         return all(query.fit.ready and query.arrival is not None for query in self.queries)
 
-    def load(self, executors: int) -> float:
+    @cached_property
+    def needs(self) -> tuple[float, ...]:
+        """Of each query: rows per second for what arrives and what waits."""
+        startup, ready = self.memory.startup_seconds, self.seen.executors.ready
+        return tuple(
+            query.need(query.utilisation(startup), ready=ready, startup_seconds=startup)
+            for query in self.queries
+        )
+
+    @cached_property
+    def steady_needs(self) -> tuple[float, ...]:
+        startup = self.memory.startup_seconds
+        return tuple(query.steady_need(query.utilisation(startup)) for query in self.queries)
+
+    def load(self, executors: int, needs: tuple[float, ...] | None = None) -> float:
         """The needs of all queries as a part of what this many executors can do: 1 is full."""
         total = 0.0
-        for query in self.queries:
-            need = query.need(query.utilisation(self.memory.startup_seconds))
+        for query, need in zip(self.queries, self.needs if needs is None else needs, strict=True):
             capacity = query.capacity(executors)
             total += need / capacity if capacity > 0 else float(need > 0)
         return total
@@ -253,9 +284,17 @@ class Situation:
     @cached_property
     def wanted(self) -> int:
         """The smallest number that does what is needed, as far as more can help."""
+        return self._smallest(self.needs)
+
+    @cached_property
+    def wanted_steadily(self) -> int:
+        """The same for what arrives alone: what is still needed when the backlog is gone."""
+        return self._smallest(self.steady_needs)
+
+    def _smallest(self, needs: tuple[float, ...]) -> int:
         highest = min(self.ceiling, self.useful)
         for executors in range(self.limits.min, highest + 1):
-            if self.load(executors) <= 1:
+            if self.load(executors, needs) <= 1:
                 return executors
         return max(highest, self.limits.min)
 
@@ -276,6 +315,22 @@ class Situation:
 
     def capacity(self, executors: int) -> float:
         return sum(query.capacity(executors) for query in self.queries)
+
+    @property
+    def measured_capacity(self) -> float:
+        return sum(
+            query.fit.measured_capacity(batch_seconds=query.batch_target_seconds) for query in self.queries
+        )
+
+    def can_afford(self, executors: int) -> bool:
+        """Whether loading the state of those that leave would keep the objective."""
+        for query in self.queries:
+            reload = query.fit.reload_seconds(query.stages, before=self.asked, after=executors)
+            rows = (query.arrival_up or 0.0) * query.seen.trigger_seconds
+            batch = query.fit.batch_seconds(query.stages, executors, rows)
+            if query.seen.trigger_seconds + 2 * batch + reload > AFFORDABLE * query.objective_seconds:
+                return False
+        return True
 
     @property
     def arrival(self) -> float:
@@ -303,10 +358,9 @@ class Situation:
         )
         if not self.modelled:
             return known
-        startup = self.memory.startup_seconds
         return replace(
             known,
-            need_rows_per_second=sum(one.need(one.utilisation(startup)) for one in self.queries),
+            need_rows_per_second=sum(self.needs),
             capacity_rows_per_second=sum(one.capacity(max(self.asked, 1)) for one in self.queries),
             capacity_at_max_rows_per_second=sum(one.capacity(self.ceiling) for one in self.queries),
             batch_fixed_seconds=query.fit.fixed,

@@ -28,5 +28,9 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 3600:.3g} h"
 
 
+def manage(number: int) -> str:
+    return "1 executor manages" if number == 1 else f"{number} executors manage"
+
+
 def executors(number: int) -> str:
     return "1 executor" if number == 1 else f"{number} executors"
