@@ -103,6 +103,10 @@ wheel: setup ## Build the distribution, jar inside, into dist/
 bench: setup ## Speed, as ratios in one run; one JSON line per figure, results in bench/results/
 	@for bench in dev checkpoint savepoint; do $(PY) bench/$$bench.py; done
 
+.PHONY: bench-autoscale
+bench-autoscale: setup ## The autoscaler against its peers in simulated time (TRACES=dir; default ../shared/traces)
+	@nice $(PY) -m bench.autoscale $(if $(TRACES),--traces $(TRACES))
+
 .PHONY: bench-cluster
 bench-cluster: setup ## Starts of the cluster, image sizes; takes a running cluster of this machine down
 	@$(PY) bench/cluster.py

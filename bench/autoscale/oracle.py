@@ -20,10 +20,10 @@ CATCH_UP_SECONDS = 120.0
 RESERVES = (1.0, 1.06, 1.12, 1.2, 1.35)
 # How far ahead it asks, and how long a dip must last to be worth going down for.
 LEADS = (60, 120)
-DIPS = (0, 180, 600)
+DIPS = (0, 300)
 # It knows what loading state costs, and goes down in steps that keep the objective.
 DOWN_SECONDS = 60.0
-RELOAD_OF_OBJECTIVE = 0.3
+RELOADS_OF_OBJECTIVE = (0.3, 0.65)
 # As good as nothing: one late batch in a day.
 LATE_PCT = 0.02
 
@@ -33,6 +33,7 @@ class Foresight:
     reserve: float
     lead_seconds: int
     dip_seconds: int
+    reload_of_objective: float
 
 
 class Oracle:
@@ -43,6 +44,7 @@ class Oracle:
         self._sustained = scenario.sustained
         self._reserve = foresight.reserve
         self._p = scenario.parameters
+        self._longest_reload = foresight.reload_of_objective * self._p.objective_seconds
         self._down_at = 0.0
         smooth = _mean_ahead(scenario.trace.by_second(), SMOOTH_SECONDS)
         ahead = foresight.lead_seconds + foresight.dip_seconds + int(scenario.parameters.look_seconds)
@@ -59,7 +61,7 @@ class Oracle:
             return target
         if view.at - self._down_at < DOWN_SECONDS:
             return view.asked
-        while self._reload_seconds(view.asked, target) > RELOAD_OF_OBJECTIVE * self._p.objective_seconds:
+        while self._reload_seconds(view.asked, target) > self._longest_reload:
             target += 1
         self._down_at = view.at
         return target
@@ -76,9 +78,9 @@ def best_oracle(scenario: Scenario, seeds: list[int], arrivals: dict[int, Arriva
         return scenario.play(Oracle(scenario, foresight), seed, arrivals=arrivals[seed])
 
     tried: list[tuple[tuple[float, float], Foresight]] = []
-    for lead, dip in itertools.product(LEADS, DIPS):
+    for lead, dip, reload in itertools.product(LEADS, DIPS, RELOADS_OF_OBJECTIVE):
         for reserve in RESERVES:
-            foresight = Foresight(reserve, lead, dip)
+            foresight = Foresight(reserve, lead, dip, reload)
             found = played(foresight, seeds[0])
             late = 0.0 if found.over_objective_pct <= LATE_PCT else found.over_objective_pct
             tried.append(((late, found.executor_hours), foresight))

@@ -15,6 +15,7 @@ COLORS = {
     "keda": "#e0b00b",
     "keda-tuned": "#e06a0b",
     "hpa-cpu": "#b0006d",
+    "hpa-cpu-tuned": "#e39ac9",
     "flink": "#8a8a8a",
     "flink-live": "#8a3ffc",
     "static-peak": "#2f9e6e",
@@ -51,14 +52,16 @@ def _panel(trace: str, entries: dict[str, Entry], x: float, y: float) -> list[st
         low, high = math.log(COSTS[0]), math.log(COSTS[-1])
         return x + SIZE * (min(max(math.log(cost), low), high) - low) / (high - low)
 
+    latest = max(5.0, *(one.over_objective_pct.mean for one in entries.values()))
+
     def up(late: float) -> float:
-        return y + SIZE - (SIZE - 24) * math.sqrt(min(late, 100) / 100)
+        return y + SIZE - (SIZE - 24) * math.sqrt(late / latest)
 
     parts = [_text(x, y + 10, trace, 13, bold=True)]
     for cost in COSTS:
         parts.append(f'<path d="M{right(cost):.1f} {y + 20}V{y + SIZE}" stroke="#ececec"/>')
         parts.append(_text(right(cost), y + SIZE + 16, f"{cost:g}", 10, anchor="middle"))
-    for late in LATES:
+    for late in [one for one in LATES if one <= latest]:
         parts.append(f'<path d="M{x} {up(late):.1f}H{x + SIZE}" stroke="#ececec"/>')
         if late != 0.5:
             parts.append(_text(x - 6, up(late) + 4, f"{late:g} %", 10, anchor="end"))

@@ -118,6 +118,70 @@ def init(directory: Path, *, name: str | None) -> None:
     click.echo("  pytest                    # test it")
 
 
+@main.command()
+@click.argument("trace", type=EXISTING_FILE)
+@click.option("--max", "max_executors", type=click.IntRange(1, 1000), default=20, show_default=True)
+@click.option("--min", "min_executors", type=click.IntRange(1, 1000), default=1, show_default=True)
+@click.option("--lag-objective", default="60s", show_default=True, help="As spec.autoscaling.lagObjective.")
+@click.option("--partitions", type=click.IntRange(1, 10_000), default=48, show_default=True)
+@click.option("--cores", type=click.IntRange(1, 64), default=2, show_default=True, help="Of one executor.")
+@click.option(
+    "--rows-per-executor",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Rows per second that one executor can do. Default: so that the peak takes 70 % of --max.",
+)
+@click.option("--seed", type=int, default=1, show_default=True)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where the picture (SVG) goes. Default: beside the trace.",
+)
+def simulate(
+    trace: Path,
+    *,
+    max_executors: int,
+    min_executors: int,
+    lag_objective: str,
+    partitions: int,
+    cores: int,
+    rows_per_executor: float | None,
+    seed: int,
+    plot: Path | None,
+) -> None:
+    """What the autoscaler would do with the load in TRACE, a CSV file with seconds and rows per second.
+
+    The job is simulated; the decisions are those of the policy that scales real jobs.
+    """
+    from headrace.api.quantities import DURATION, Duration  # noqa: PLC0415
+    from headrace.cli.simulate import Options, write_picture  # noqa: PLC0415
+    from headrace.cli.simulate import simulate as play  # noqa: PLC0415
+    from headrace.simulate.traces import BadTrace, read_trace  # noqa: PLC0415
+
+    if min_executors > max_executors:
+        _fail(f"--min {min_executors} is above --max {max_executors}: lower one or raise the other")
+    try:
+        objective = Duration(DURATION.check(lag_objective)).seconds
+        options = Options(
+            trace=read_trace(trace),
+            max_executors=max_executors,
+            min_executors=min_executors,
+            objective_seconds=objective,
+            partitions=partitions,
+            cores=cores,
+            per_executor=rows_per_executor,
+            seed=seed,
+        )
+    except BadTrace as bad:
+        _fail(str(bad))
+    except ValueError as bad:
+        _fail(f"--lag-objective {lag_objective}: {bad}")
+    simulated = play(options)
+    click.echo(simulated.text)
+    path = plot or trace.with_suffix(".svg")
+    write_picture(simulated.svg, path)
+    click.echo(f"\n  wrote {path}")
+
+
 def _fail(text: str) -> NoReturn:
     click.echo(text, err=True)
     sys.exit(2)

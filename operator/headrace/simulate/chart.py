@@ -151,7 +151,7 @@ def time_ticks(end: float) -> list[tuple[float, str]]:
     steps = (60, 300, 600, 900, 1800, 3600, 2 * 3600, 4 * 3600, 6 * 3600, 12 * 3600, 86400)
     step = next((one for one in steps if end / one <= 12), 7 * 86400)
     if step < 3600:
-        return [(at, f"{at // 60} min") for at in range(0, int(end) + 1, step)]
+        return [(at, f"{at // 3600}:{at % 3600 // 60:02}") for at in range(0, int(end) + 1, step)]
     return [(at, f"{at // 3600} h") for at in range(0, int(end) + 1, step)]
 
 

@@ -212,6 +212,7 @@ class Simulation:
             cpu=cpu,
             busy=busy,
             quiet_seconds=now - self._last_end,
+            idle=running is None and now >= self._down_until and self._amount(Kind.OUTAGE, now) is None,
             running_seconds=None if running is None else now - running.started,
             running_rows=None if running is None else running.batch.rows,
             offsets=lambda: self._offsets(now),

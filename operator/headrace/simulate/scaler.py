@@ -27,6 +27,8 @@ class View:
     # Of the last minute, the part in which a batch ran.
     busy: float
     quiet_seconds: float
+    # The query says that it waits for its trigger or for rows.
+    idle: bool
     running_seconds: float | None
     running_rows: float | None
     offsets: Callable[[], Offsets]
@@ -63,7 +65,7 @@ class HeadraceScaler:
             source=view.offsets() if known else UnknownLag("nobody answered"),
             batches=view.batches if known else (),
             quiet_seconds=view.quiet_seconds,
-            idle=view.running_seconds is None,
+            idle=view.idle,
             running_seconds=view.running_seconds,
             running_rows=None if view.running_rows is None else round(view.running_rows),
             shuffle_partitions=p.shuffle_partitions,

@@ -68,7 +68,7 @@ def test_flink_scales_for_backlog():
 def a_view(*, at=0.0, asked=4, lag=0.0, cpu=0.0) -> View:
     return View(
         at=at, asked=asked, ready=asked, pending_seconds=0, batches=(), lag_rows=lag, arrived_rows=0.0,
-        cpu=cpu, busy=0.0, quiet_seconds=0, running_seconds=None, running_rows=None,
+        cpu=cpu, busy=0.0, quiet_seconds=0, idle=True, running_seconds=None, running_rows=None,
         offsets=lambda: Offsets({}),
     )  # fmt: skip
 
@@ -108,7 +108,7 @@ def looked(keda: Keda, lags: Iterable[tuple[float, float]], *, asked: int) -> li
 def test_the_oracle_asks_before_the_load_is_there():
     trace = Trace("step", (0.0, 1800.0, 1801.0, 3600.0), (1000.0, 1000.0, 10_000.0, 10_000.0))
     scenario = Scenario(trace=trace)
-    oracle = Oracle(scenario, Foresight(1.0, 60, 0))
+    oracle = Oracle(scenario, Foresight(1.0, 60, 0, 0.3))
     early, before, after = (oracle.look(a_view(at=at)) for at in (600.0, 1770.0, 1900.0))
     assert early < before == after
     assert scenario.sustained[after] >= 10_000 > scenario.sustained[after - 1]

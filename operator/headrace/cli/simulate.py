@@ -1,0 +1,123 @@
+"""`headrace simulate`: what the autoscaler would do with a load: a table, the decisions, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from headrace.core.autoscale import Decision
+from headrace.simulate.parameters import DEFAULT
+from headrace.simulate.picture import picture
+from headrace.simulate.run import Result
+from headrace.simulate.scaler import Fixed
+from headrace.simulate.scenario import Scenario
+from headrace.simulate.table import table
+from headrace.simulate.traces import Trace
+
+LINES_OF_LOG = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    trace: Trace
+    max_executors: int
+    min_executors: int
+    objective_seconds: float
+    partitions: int
+    cores: int
+    # Rows per second that one executor can do; None: so that the peak takes 70 % of `max_executors`.
+    per_executor: float | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class Simulated:
+    text: str
+    svg: str
+
+
+def simulate(options: Options) -> Simulated:
+    scenario = scenario_of(options)
+    scaler = scenario.headrace()
+    ours = scenario.play(scaler, options.seed)
+    peak = scenario.play(Fixed(_for_peak(scenario), "static at peak"), options.seed)
+    hours = options.trace.length_seconds / 3600
+    about = (
+        f"{hours:.3g} h, peak {scenario.peak:,.0f} rows/s; objective {options.objective_seconds:g} s, "
+        f"{options.min_executors} to {options.max_executors} executors; "
+        f"1 executor manages {scenario.sustained[1]:,.0f} rows/s here"
+    )
+    moves = [one for one in scaler.decisions if one.moves]
+    parts = [f"{options.trace.name}: {about}", "", _table([ours, peak]), "", _log(moves, ours)]
+    return Simulated(
+        text="\n".join(parts),
+        svg=picture(f"headrace simulate: {options.trace.name}", scenario, [ours, peak], subtitle=about),
+    )
+
+
+def scenario_of(options: Options) -> Scenario:
+    parameters = replace(
+        DEFAULT,
+        min_executors=options.min_executors,
+        max_executors=options.max_executors,
+        initial_executors=max(options.min_executors, options.max_executors // 2),
+        objective_seconds=options.objective_seconds,
+        partitions=options.partitions,
+        cores=options.cores,
+    )
+    scenario = Scenario(trace=options.trace, parameters=parameters)
+    if options.per_executor is None:
+        return scenario
+    return replace(scenario, row_cost=_cost_for(scenario, options.per_executor))
+
+
+def _cost_for(scenario: Scenario, per_executor: float) -> float:
+    """The cost of a row with which one executor does as many as it should; found by halving."""
+    low, high = 1e-9, 10.0
+    for _ in range(30):
+        middle = (low * high) ** 0.5
+        cost = replace(scenario, row_cost=middle).cost(seed=0)
+        if cost.sustained(1, batch_seconds=scenario.batch_seconds) >= per_executor:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _for_peak(scenario: Scenario) -> int:
+    enough = (number for number, can in enumerate(scenario.sustained) if can >= 1.05 * scenario.peak)
+    return max(next(enough, scenario.parameters.max_executors), scenario.parameters.min_executors)
+
+
+def _table(results: Sequence[Result]) -> str:
+    header = ["", "executor hours", "over objective %", "lag p50 s", "lag p99 s", "lag max s", "actions/h"]
+    rows = [
+        [
+            one.scaler,
+            f"{one.executor_hours:.1f}",
+            f"{one.over_objective_pct:.2f}",
+            f"{one.lag_p50_seconds:.0f}",
+            f"{one.lag_p99_seconds:.0f}",
+            f"{one.lag_max_seconds:.0f}",
+            f"{one.actions_per_hour:.1f}",
+        ]
+        for one in results
+    ]
+    return table(header, rows)
+
+
+def _log(moves: Sequence[Decision], ours: Result) -> str:
+    lines = [f"{_clock(one.at)}  {one.message}" for one in moves[:LINES_OF_LOG]]
+    more = len(moves) - len(lines)
+    lines += [f"… and {more} more"] if more > 0 else []
+    lost = f"\nThe source deleted unread rows {ours.data_loss_events} times." if ours.data_loss_events else ""
+    return "\n".join(lines or ["The number of executors never changed."]) + lost
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 3600:3}:{int(seconds) % 3600 // 60:02}:{int(seconds) % 60:02}"
+
+
+def write_picture(svg: str, path: Path) -> None:
+    path.write_text(svg, encoding="utf-8")

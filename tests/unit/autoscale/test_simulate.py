@@ -1,0 +1,235 @@
+"""The simulated world, and `headrace simulate` on top of it."""
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from bench.autoscale.contest import Entry, Spread, dominating
+from bench.autoscale.loads import prepared
+from click.testing import CliRunner
+
+from headrace.cli.main import main
+from headrace.core.autoscale import Memory, Reason
+from headrace.simulate.batches import BatchCost
+from headrace.simulate.chart import nice_ticks, thinned
+from headrace.simulate.faults import Fault, Kind
+from headrace.simulate.parameters import DEFAULT
+from headrace.simulate.scaler import Fixed
+from headrace.simulate.scenario import Scenario
+from headrace.simulate.traces import SHAPES, BadTrace, Trace, made_up, read_trace
+
+
+def an_hour(shape="day", **changes) -> Scenario:
+    return Scenario(trace=made_up(shape, 3, hours=1.5), parameters=replace(DEFAULT, **changes))
+
+
+@pytest.fixture(scope="module")
+def scenario() -> Scenario:
+    return an_hour()
+
+
+def test_the_same_seed_is_the_same_run_and_another_one_is_not(scenario):
+    first, again, other = (scenario.play(scenario.headrace(), seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first.executor_hours != other.executor_hours
+
+
+def test_more_executors_do_more_but_each_does_less(scenario):
+    can = scenario.sustained
+    assert all(before < after for before, after in pairwise(can[1:13]))
+    assert can[12] / 12 < 0.8 * can[1]
+
+
+def test_the_peak_takes_the_part_of_the_largest_number_that_it_should(scenario):
+    assert scenario.peak == pytest.approx(DEFAULT.peak_of_max * scenario.sustained[-1], rel=0.05)
+
+
+def test_what_is_enough_is_never_late_and_what_is_not_is(scenario):
+    assert scenario.play(Fixed(DEFAULT.max_executors), 1).over_objective_pct == 0
+    assert scenario.play(Fixed(1), 1).over_objective_pct > 50
+
+
+def test_executors_cost_from_the_moment_they_are_asked_for(scenario):
+    found = scenario.play(Fixed(4), 1)
+    assert found.executor_hours == pytest.approx(4 * found.hours, rel=0.02)
+
+
+def test_a_batch_with_a_hot_partition_takes_longer():
+    even = BatchCost(DEFAULT, 1e-3, 10_000, seed=1)
+    usual = even.usual_seconds(50_000, 10)
+    even.shares = [0.5, *(0.5 / 47 for _ in range(47))]
+    assert even.usual_seconds(50_000, 10) > 1.5 * usual
+
+
+@pytest.mark.parametrize(
+    ("fault", "seen"),
+    [
+        (Fault(kind=Kind.BLIND, at=1800, seconds=900), Reason.LAG_UNKNOWN),
+        (Fault(kind=Kind.STALL, at=1800, seconds=900), Reason.BATCH_STUCK),
+        (Fault(kind=Kind.DENIED, at=0, seconds=5400, amount=2), Reason.QUOTA_BOUND),
+    ],
+    ids=lambda one: one.kind.value if isinstance(one, Fault) else one.value,
+)
+def test_faults_are_seen_for_what_they_are(fault, seen):
+    scenario = replace(an_hour("ramp", initial_executors=2), faults=(fault,))
+    scaler = scenario.headrace()
+    scenario.play(scaler, 1)
+    during = [one for one in scaler.decisions if fault.holds(one.at)]
+    assert seen in {one.reason for one in during}
+    if seen is not Reason.QUOTA_BOUND:
+        assert all(not one.moves for one in during if one.reason is seen)
+
+
+def test_after_an_outage_the_backlog_is_worked_off_with_more_executors():
+    fault = Fault(kind=Kind.OUTAGE, at=1800, seconds=600)
+    scenario = replace(an_hour("step"), faults=(fault,))
+    scaler = scenario.headrace()
+    found = scenario.play(scaler, 1)
+    during = [one for one in scaler.decisions if fault.at + 90 < one.at < fault.at + fault.seconds]
+    assert {one.reason for one in during} == {Reason.BATCH_STUCK}
+    after = max(point.asked for point in found.points if 2400 < point.at < 3000)
+    assert after > during[-1].target
+    assert found.recovery_seconds is not None and found.recovery_seconds < 900
+
+
+def test_rows_that_the_source_deletes_are_counted():
+    short = replace(an_hour(retention_seconds=300.0), faults=(Fault(kind=Kind.OUTAGE, at=600, seconds=900),))
+    assert short.play(Fixed(20), 1).data_loss_events >= 1
+    assert replace(short, faults=()).play(Fixed(20), 1).data_loss_events == 0
+
+
+def test_a_job_can_be_moved_to_another_operator_in_the_middle(scenario):
+    scaler = scenario.headrace()
+    scenario.play(scaler, 1)
+    stored = json.loads(json.dumps(scaler._memory.to_json()))
+    assert Memory.from_json(stored).to_json() == stored
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_made_up_traces_differ_by_seed(shape):
+    assert made_up(shape, 1) == made_up(shape, 1) != made_up(shape, 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "seconds,rows_per_second\n0,5\n600,10\n1200,5\n",
+        "0|5\n600|10\n1200|5\n",
+        "date;value\n2020-01-01 00:00:00;5\n2020-01-01 00:10:00;10\n2020-01-01 00:20:00;5\n",
+    ],
+    ids=["with a header", "bars", "dates"],
+)
+def test_a_trace_may_be_written_in_several_ways(tmp_path, text):
+    path = tmp_path / "load.csv"
+    path.write_text(text)
+    trace = read_trace(path)
+    assert (trace.length_seconds, trace.rates) == (1200, (5, 10, 5))
+    assert trace.by_second()[300] == pytest.approx(7.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("0,5\n600,many\n", "load.csv:2: expected two columns, seconds and rows per second"),
+        ("0,5\n600,-1\n", "load.csv:2: rows per second must be a number from 0 up"),
+        ("0,5\n600,nan\n", "load.csv:2: rows per second must be a number from 0 up"),
+        ("600,5\n0,5\n", "load.csv:2: the seconds must rise"),
+        ("0,5\n60,5\n", "at least two lines and ten minutes"),
+        ("0,0\n900,0\n", "all rates are 0"),
+    ],
+)
+def test_a_trace_that_is_none_is_refused_with_its_line(tmp_path, text, problem):
+    path = tmp_path / "load.csv"
+    path.write_text(text)
+    with pytest.raises(BadTrace, match=problem):
+        read_trace(path)
+    refused = CliRunner().invoke(main, ["simulate", str(path)])
+    assert refused.exit_code == 2
+    assert problem in refused.output
+
+
+def test_a_long_trace_is_cut_to_the_day_with_its_peak():
+    points = [(hour * 3600.0, 1.0 if hour != 60 else 9.0) for hour in range(24 * 5)]
+    trace = prepared(Trace("x", tuple(at for at, _ in points), tuple(rate for _, rate in points)))
+    assert trace.length_seconds == 86_400
+    assert max(trace.rates) == 9.0
+
+
+def a_trace_file(tmp_path: Path) -> Path:
+    path = tmp_path / "load.csv"
+    path.write_text("seconds,rows\n0,1000\n1200,1000\n1800,9000\n3000,9000\n3600,1000\n5400,1000\n")
+    return path
+
+
+def test_headrace_simulate_shows_a_table_the_decisions_and_a_picture(tmp_path):
+    path = a_trace_file(tmp_path)
+    shown = CliRunner().invoke(main, ["simulate", str(path), "--max", "12", "--lag-objective", "90s"])
+    assert shown.exit_code == 0, shown.output
+    assert "over objective %" in shown.output
+    assert "rows/s arrive" in shown.output and "→" in shown.output
+    picture = ElementTree.parse(path.with_suffix(".svg"))
+    texts = {element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"Executors asked for", "objective 90 s", "headrace"} <= texts
+
+
+def test_headrace_simulate_takes_the_speed_of_an_executor(tmp_path):
+    path = a_trace_file(tmp_path)
+    chosen = ["simulate", str(path), "--rows-per-executor", "3000", "--plot", str(tmp_path / "p.svg")]
+    shown = CliRunner().invoke(main, chosen)
+    assert shown.exit_code == 0, shown.output
+    said = float(shown.output.split("1 executor manages ")[1].split(" ")[0].replace(",", ""))
+    assert said == pytest.approx(3000, rel=0.02)
+    assert (tmp_path / "p.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--lag-objective", "soon"], "--lag-objective soon: is not a duration like 30s"),
+        (["--min", "9", "--max", "3"], "--min 9 is above --max 3"),
+    ],
+)
+def test_options_that_make_no_sense_are_named(tmp_path, options, problem):
+    refused = CliRunner().invoke(main, ["simulate", str(a_trace_file(tmp_path)), *options])
+    assert refused.exit_code == 2
+    assert problem in refused.output
+
+
+@pytest.mark.parametrize(
+    ("peer", "beats"),
+    [((1.1, 0.0), True), ((1.2, 0.0), False), ((1.1, 0.1), False), ((1.3, 0.0), False)],
+    ids=["cheaper and as early", "the same", "cheaper but later", "dearer"],
+)
+def test_a_peer_dominates_only_if_it_is_better_in_one_and_no_worse_in_the_other(peer, beats):
+    entries = {"headrace": an_entry("headrace", 1.2, 0.0), "peer": an_entry("peer", *peer)}
+    assert (dominating(entries) == ["peer"]) is beats
+
+
+def an_entry(name: str, cost: float, late: float) -> Entry:
+    nothing = Spread(0.0, 0.0)
+    return Entry(
+        scaler=name,
+        results=[],
+        cost_over_oracle=Spread(cost, 0.0),
+        executor_hours=nothing,
+        over_objective_pct=Spread(late, 0.0),
+        lag_p99_seconds=nothing,
+        actions_per_hour=nothing,
+        data_loss_events=0,
+        recovery_seconds=None,
+    )
+
+
+def test_a_chart_keeps_the_peaks_of_what_it_thins():
+    points = [(float(at), 100.0 if at == 7777 else 1.0) for at in range(20_000)]
+    kept = thinned(points)
+    assert len(kept) <= 1700
+    assert (7777.0, 100.0) in kept
+
+
+@pytest.mark.parametrize(("highest", "then"), [(9.7, [0, 2.5, 5, 7.5]), (100, [0, 25, 50, 75, 100])])
+def test_ticks_are_round_numbers(highest, then):
+    assert nice_ticks(highest) == then
