@@ -61,7 +61,7 @@ def test_the_horizon_in_which_backlog_is_worked_off_asks_for_more_than_the_arriv
     first = job.run(15)
     assert first.reason is Reason.BACKLOG
     assert first.target == 12
-    assert "1.94M rows are backlog to be worked off in 60 s" in first.message
+    assert "1.94M rows are backlog to be worked off in 40 s" in first.message
 
 
 def test_the_saw_tooth_between_two_batches_is_no_backlog():

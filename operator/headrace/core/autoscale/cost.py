@@ -77,6 +77,8 @@ class Fit:
     executors: int = 1
     batches_here: int = 0
     per_row_here: float = 0.0
+    # The plain mean since their number changed: without what was expected of them.
+    per_row_since: float = 0.0
     # Core seconds that a scale-down costs if everything moves: what its first batch took too long.
     reload: float = 0.0
 
@@ -140,12 +142,13 @@ class Fit:
             # The first batch after a change loads state and code: it says nothing of the next ones.
             was = self.row_seconds(stages, self.executors) if self.per_row > 0 else 0.0
             expected = self.row_seconds(stages, executors) / was * self.per_row_here if was > 0 else 0.0
-            return replace(self, executors=executors, batches_here=0, per_row_here=expected)
-        gain = (
-            0.35 if self.batches_here < 3 and self.per_row_here > 0 else 0.2 if self.per_row_here > 0 else 1.0
-        )
+            return replace(
+                self, executors=executors, batches_here=0, per_row_here=expected, per_row_since=0.0
+            )
+        gain = 1.0 if self.per_row_here <= 0 else 0.35 if self.batches_here < 3 else 0.2
         here = self.per_row_here + gain * (max(per_row, 0.0) - self.per_row_here)
-        return replace(self, batches_here=self.batches_here + 1, per_row_here=here)
+        since = self.per_row_since + (max(per_row, 0.0) - self.per_row_since) / (self.batches_here + 1)
+        return replace(self, batches_here=self.batches_here + 1, per_row_here=here, per_row_since=since)
 
     def _solved(self, trigger_seconds: float) -> Fit:
         """The fixed part leans on its prior, as far as equal batches leave it open."""
@@ -183,9 +186,10 @@ class Fit:
         return capacity if max_rows is None else min(capacity, max_rows / batch_seconds)
 
     def measured_capacity(self, *, batch_seconds: float) -> float:
-        """What the present executors really did lately, without any model of their number."""
+        """What the present executors did since there are as many, without any model of their number."""
+        per_row = self.per_row_since or self.per_row_here
         within = max(batch_seconds - self.fixed, 0.0) / batch_seconds
-        return within / self.per_row_here if self.per_row_here > 0 else 0.0
+        return within / per_row if per_row > 0 else 0.0
 
     def rows_per_trigger(self, stages: Stages, executors: int, *, batch_seconds: float) -> int:
         """A limit of rows per batch that suits this many executors: what they do in such a batch."""

@@ -67,7 +67,9 @@ class QueryMemory:
             (point for point in reversed(self.arrived) if at - point[0] >= window_seconds), self.arrived[0]
         )
         elapsed = at - since[0]
-        return (total - since[1]) / elapsed if elapsed >= SHORT_WINDOW_SECONDS / 2 else None
+        return (
+            (total - since[1]) / elapsed if elapsed >= min(window_seconds, SHORT_WINDOW_SECONDS / 2) else None
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {

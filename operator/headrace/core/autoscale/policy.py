@@ -28,7 +28,8 @@ BACKLOG_OF_OBJECTIVE = 0.25
 EFFECTIVE_GAIN = 0.1
 TELLING_GAIN = 0.2
 TRIAL_BATCHES = 4
-TRIAL_SECONDS = 900.0
+TRIAL_LONG_BATCHES = 2
+TRIAL_SECONDS = 1800.0
 BLOCK_SECONDS = 1800.0
 # The job became faster by itself by this factor: what held it back is gone.
 RECOVERED = 1.25
@@ -274,7 +275,7 @@ def the_last_ones_are_unproven(on: Situation) -> Answer | None:
         return None
     if on.seen.executors.pending:
         return _waiting(on)
-    text = f"{executors(trial.after)} have not done {TRIAL_BATCHES} batches yet"
+    text = f"{executors(trial.after)} have not done enough batches yet to tell whether they help"
     return _stay(on, Reason.WAITING_FOR_EXECUTORS, f"{text}; {_state(on)}")
 
 
@@ -329,8 +330,11 @@ def _judged(on: Situation) -> Situation:
 
 
 def _has_shown(on: Situation, trial: Trial) -> bool:
+    """After a few batches beyond the first, which loads code and state; long ones say more."""
     return all(
-        query.fit.executors == trial.after and query.fit.batches_here >= TRIAL_BATCHES for query in on.queries
+        query.fit.executors == trial.after
+        and query.fit.batches_here >= (TRIAL_BATCHES if query.batches_are_short else TRIAL_LONG_BATCHES)
+        for query in on.queries
     )
 
 
@@ -341,13 +345,13 @@ def _remembered(on: Situation, answer: Answer) -> Memory:
     at, up = on.seen.at, answer.target > on.asked
     trial = None
     if up and on.modelled:
-        before, measured = max(on.seen.executors.ready, 1), on.measured_capacity
+        before = max(on.seen.executors.ready, 1)
         trial = Trial(
             at=at,
             before=before,
             after=answer.target,
-            capacity_before=measured,
-            capacity_expected=measured * on.capacity(answer.target) / on.capacity(before),
+            capacity_before=on.capacity(before),
+            capacity_expected=on.capacity(answer.target),
             arrival=on.arrival,
         )
     if up and not on.modelled:

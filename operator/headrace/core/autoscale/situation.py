@@ -22,21 +22,21 @@ from headrace.core.lag import (
     time_to_data_loss,
 )
 
-# Backlog is worked off within this many objectives, within these bounds.
-CATCH_UP_OBJECTIVES = 1.0
-CATCH_UP_SECONDS = (60.0, 600.0)
+# Backlog is worked off within this part of the objective, within these bounds.
+CATCH_UP_OF_OBJECTIVE = 2 / 3
+CATCH_UP_SECONDS = (40.0, 600.0)
 # The part of capacity that the load may take: the higher one where the objective leaves room for a late
 # reaction, the lower one where it does not. Room is enough where the load may outgrow the capacity by
 # `ENOUGH_ROOM` for as long as executors take to start.
-UTILISATION = (0.70, 0.92)
+UTILISATION = (0.70, 0.94)
 ENOUGH_ROOM = 0.3
 # Beyond the target by this much, more executors are asked for.
 UTILISATION_BAND = 0.06
 # A batch may take this part of the objective.
 BATCH_OF_OBJECTIVE = 0.25
-# A rate of the last half minute counts if it is above that of the minute by this factor: a jump, not noise.
+# The rate since the last look counts if it is above that of the minute by this factor: a jump, not noise.
 JUMP = 1.25
-JUMP_WINDOW_SECONDS = 30.0
+JUMP_WINDOW_SECONDS = 15.0
 # How often somebody looks, and a batch, come on top of the start of an executor.
 LOOK_SECONDS = 30.0
 # A move down may bring the lag up to this part of the objective, while state is loaded.
@@ -133,6 +133,10 @@ class QueryView:
         """How long a batch takes while all is well: an overload's long batches are not usual."""
         return min(self.fit.recent_seconds, self.batch_target_seconds)
 
+    @property
+    def batches_are_short(self) -> bool:
+        return self.fit.recent_seconds <= self.batch_target_seconds
+
     @cached_property
     def excess_rows(self) -> float:
         """Backlog: what is more than the saw-tooth between two batches."""
@@ -143,7 +147,7 @@ class QueryView:
     @property
     def catch_up_seconds(self) -> float:
         lowest, highest = CATCH_UP_SECONDS
-        horizon = min(max(CATCH_UP_OBJECTIVES * self.objective_seconds, lowest), highest)
+        horizon = min(max(CATCH_UP_OF_OBJECTIVE * self.objective_seconds, lowest), highest)
         left = self.seconds_to_data_loss
         return horizon if left is None else max(1.0, min(horizon, 0.5 * left[0]))
 
