@@ -19,7 +19,7 @@ DOWN_WINDOW_SECONDS = 300.0
 class Hpa:
     """What the metric recommends becomes a number of pods."""
 
-    restart_seconds = None
+    restart_seconds: float | None = None
 
     def __init__(self, name: str, parameters: Parameters) -> None:
         self.name = name

@@ -38,7 +38,7 @@ class Foresight:
 
 class Oracle:
     name = "oracle"
-    restart_seconds = None
+    restart_seconds: float | None = None
 
     def __init__(self, scenario: Scenario, foresight: Foresight) -> None:
         self._sustained = scenario.sustained

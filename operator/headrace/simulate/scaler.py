@@ -47,7 +47,7 @@ class Scaler(Protocol):
 class HeadraceScaler:
     """The policy that scales real jobs, fed with what an agent would report."""
 
-    restart_seconds = None
+    restart_seconds: float | None = None
 
     def __init__(self, parameters: Parameters, limits: Limits, *, name: str = "headrace") -> None:
         self.name = name
@@ -87,7 +87,7 @@ class HeadraceScaler:
 class Fixed:
     """Always the same number."""
 
-    restart_seconds = None
+    restart_seconds: float | None = None
 
     def __init__(self, executors: int, name: str = "static") -> None:
         self.name = name
