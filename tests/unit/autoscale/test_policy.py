@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headrace.core.autoscale import Batch, Executors, Limits, Memory, Observation, Query, Reason, decide
 from headrace.core.autoscale.cost import Fit, Stages
-from headrace.core.autoscale.situation import stages_of
+from headrace.core.autoscale.query import stages_of
 from headrace.core.lag import Offsets, Partition
 from tests.unit.autoscale.story import Story, a_settled_job, limits
 

@@ -1,0 +1,205 @@
+"""One query at one moment: how much arrives, how much waits, what it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from headrace.core.autoscale.cost import Fit, Stages
+from headrace.core.autoscale.memory import LONG_WINDOW_SECONDS, SHORT_WINDOW_SECONDS, QueryMemory
+from headrace.core.autoscale.observation import Query
+from headrace.core.lag import UnknownLag, seconds_behind, time_to_data_loss
+
+# Backlog is worked off within this part of the objective, within these bounds.
+CATCH_UP_OF_OBJECTIVE = 2 / 3
+CATCH_UP_SECONDS = (40.0, 600.0)
+# The part of capacity that the load may take: the higher one where the objective leaves room for a late
+# reaction, the lower one where it does not. Room is enough where the load may outgrow the capacity by
+# `ENOUGH_ROOM` for as long as executors take to start.
+UTILISATION = (0.70, 0.94)
+ENOUGH_ROOM = 0.3
+# A batch may take this part of the objective.
+BATCH_OF_OBJECTIVE = 0.25
+# The rate since the last look counts if it is above that of the minute by this factor: a jump, not noise.
+JUMP = 1.25
+JUMP_WINDOW_SECONDS = 15.0
+# How often somebody looks, and a batch, come on top of the start of an executor.
+LOOK_SECONDS = 30.0
+# The longest task of a shuffle over the median one: beyond this, a key is too hot.
+SKEW_LIMIT = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryView:
+    """One query, with what was learned of it."""
+
+    seen: Query
+    memory: QueryMemory
+    at: float
+    objective_seconds: float
+    cores: int
+    # None is unknown.
+    offsets_behind: int | None
+    reset: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+    @property
+    def unknown(self) -> str | None:
+        """Why the lag is not known, if so."""
+        if isinstance(self.seen.source, UnknownLag):
+            return self.seen.source.why
+        if self.lag_rows is None:
+            missing = [name for name, one in self.seen.source.partitions.items() if one.behind is None]
+            return f"no offset is known of {', '.join(missing[:3]) or 'any partition'}"
+        return None
+
+    @cached_property
+    def lag_rows(self) -> int | None:
+        return (
+            None if self.offsets_behind is None else round(self.offsets_behind * self.memory.rows_per_offset)
+        )
+
+    @cached_property
+    def lag_seconds(self) -> float | None:
+        if isinstance(self.seen.source, UnknownLag):
+            return None
+        offsets_per_second = self.memory.arrival(LONG_WINDOW_SECONDS)
+        return seconds_behind(self.seen.source, rows_per_second=offsets_per_second, now=self.at)
+
+    @cached_property
+    def seconds_to_data_loss(self) -> tuple[float, str] | None:
+        if isinstance(self.seen.source, UnknownLag):
+            return None
+        return time_to_data_loss(
+            self.seen.source,
+            self.memory.flows,
+            now=self.at,
+            retention_seconds=self.seen.retention_seconds,
+        )
+
+    @cached_property
+    def arrival(self) -> float | None:
+        """Rows per second over the long window."""
+        rate = self.memory.arrival(LONG_WINDOW_SECONDS)
+        return None if rate is None else rate * self.memory.rows_per_offset
+
+    @cached_property
+    def arrival_up(self) -> float | None:
+        """The higher of the last minute and the last five: a rise counts at once, a fall later."""
+        long = self.memory.arrival(LONG_WINDOW_SECONDS)
+        short = self.memory.arrival(SHORT_WINDOW_SECONDS)
+        if long is None or short is None:
+            return self.arrival
+        jump = self.memory.arrival(JUMP_WINDOW_SECONDS) or 0.0
+        highest = max(long, short, jump if jump > JUMP * short else 0.0)
+        return highest * self.memory.rows_per_offset
+
+    @property
+    def hottest(self) -> tuple[str, float] | None:
+        return self.memory.flows.hottest_share
+
+    @cached_property
+    def stages(self) -> Stages:
+        return stages_of(self.seen, self.memory, self.cores)
+
+    @property
+    def fit(self) -> Fit:
+        return self.memory.fit
+
+    @property
+    def batch_target_seconds(self) -> float:
+        """Batches may take a quarter of the objective: two of them, and the wait for the trigger, fit in."""
+        return max(self.seen.trigger_seconds, BATCH_OF_OBJECTIVE * self.objective_seconds)
+
+    @property
+    def usual_batch_seconds(self) -> float:
+        """How long a batch takes while all is well: an overload's long batches are not usual."""
+        return min(self.fit.recent_seconds, self.batch_target_seconds)
+
+    @property
+    def batches_are_short(self) -> bool:
+        return self.fit.recent_seconds <= self.batch_target_seconds
+
+    @cached_property
+    def excess_rows(self) -> float:
+        """Backlog: what is more than the saw-tooth between two batches."""
+        trigger, batch = self.seen.trigger_seconds, self.usual_batch_seconds
+        saw_tooth = (self.arrival_up or 0.0) * 1.25 * (max(trigger, batch) + batch)
+        return max(0.0, (self.lag_rows or 0) - saw_tooth)
+
+    @property
+    def catch_up_seconds(self) -> float:
+        lowest, highest = CATCH_UP_SECONDS
+        horizon = min(max(CATCH_UP_OF_OBJECTIVE * self.objective_seconds, lowest), highest)
+        left = self.seconds_to_data_loss
+        return horizon if left is None else max(1.0, min(horizon, 0.5 * left[0]))
+
+    def utilisation(self, startup_seconds: float) -> float:
+        """How much of the capacity may be used: it depends on what a late reaction would cost."""
+        lowest, highest = UTILISATION
+        spare = self.objective_seconds - self.seen.trigger_seconds - 2 * self.usual_batch_seconds
+        room = spare / (startup_seconds + LOOK_SECONDS)
+        return lowest + (highest - lowest) * min(max(room / ENOUGH_ROOM, 0.0), 1.0)
+
+    def steady_need(self, utilisation: float) -> float:
+        """Rows per second to be able to do, for what arrives."""
+        return (self.arrival_up or 0.0) / utilisation
+
+    def need(self, utilisation: float, *, ready: int, startup_seconds: float) -> float:
+        """The same, with what waits, and what will wait until more executors are there."""
+        short_by = max(0.0, (self.arrival_up or 0.0) - self.capacity(max(ready, 1)))
+        waiting = self.excess_rows + short_by * startup_seconds
+        return self.steady_need(utilisation) + waiting / self.catch_up_seconds
+
+    @cached_property
+    def _capacities(self) -> dict[int, float]:
+        return {}
+
+    def capacity(self, executors: int) -> float:
+        # Asked for every number by several questions of one decision.
+        if executors not in self._capacities:
+            self._capacities[executors] = self.fit.capacity(
+                self.stages,
+                executors,
+                batch_seconds=self.batch_target_seconds,
+                max_rows=self.seen.max_rows_per_batch,
+            )
+        return self._capacities[executors]
+
+    @property
+    def rate_limited(self) -> bool:
+        """Its own limit of rows per batch keeps it back, not the executors."""
+        limit = self.seen.max_rows_per_batch
+        return limit is not None and (self.arrival_up or 0.0) > limit / self.batch_target_seconds
+
+    @property
+    def skewed(self) -> bool:
+        return self.seen.task_skew is not None and self.seen.task_skew > SKEW_LIMIT
+
+    @property
+    def quiet_too_long(self) -> bool:
+        return self.seen.quiet_seconds > max(3 * self.seen.trigger_seconds, 60.0) and not self.seen.idle
+
+    @property
+    def stuck(self) -> bool:
+        """Nothing was heard for long, and the running batch takes more than three times what it should."""
+        if not self.quiet_too_long:
+            return False
+        running = self.seen.running_seconds
+        if running is None or not self.fit.ready:
+            return running is None or running > 10 * max(60.0, self.seen.trigger_seconds)
+        expected = self.fit.batch_seconds(self.stages, self.fit.executors, self.seen.running_rows or 0)
+        return running > 3 * max(expected, self.usual_batch_seconds)
+
+
+def stages_of(seen: Query, memory: QueryMemory, cores: int) -> Stages:
+    """The tasks of a batch. A partition that Spark splits is no longer as hot."""
+    partitions = max(1, len(memory.flows.partitions))
+    tasks = max(partitions, seen.min_partitions or 0)
+    hottest = memory.flows.hottest_share
+    return Stages(
+        cores=cores,
+        source_tasks=tasks,
+        shuffle_tasks=seen.shuffle_partitions,
+        hottest_share=0.0 if hottest is None else hottest[1] * partitions / tasks,
+    )
