@@ -146,8 +146,8 @@ class Memory:
         return replace(self, needed=(*recent, (at, executors)), watched_since=since)
 
     def blind(self) -> Memory:
-        """What was needed is not known any more; what an executor can do still is."""
-        return replace(self, needed=(), watched_since=None)
+        """What was needed is not known any more, nor what came of the last move; a row's cost still is."""
+        return replace(self, needed=(), watched_since=None, trial=None)
 
     def most_needed(self, *, at: float, seconds: float) -> int:
         """The most that was needed within that time."""

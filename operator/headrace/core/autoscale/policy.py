@@ -357,4 +357,4 @@ def _bound(on: Situation) -> tuple[Reason, str]:
         return Reason.SKEW_BOUND, f"{text}, and one core has to do it; {_state(on)}"
     tasks = stages.source_tasks
     text = f"query {query.seen.name} has {tasks} partitions for {on.asked * stages.cores} cores"
-    return Reason.PARTITION_BOUND, f"{text}: more would idle; {_state(on)}"
+    return Reason.PARTITION_BOUND, f"{text}: more would hardly help; {_state(on)}"
