@@ -1,8 +1,8 @@
 """The autoscaler against its peers, on traces of real load, in simulated time.
 
 The simulated job is in `headrace.simulate`; its parameters were fixed before the policy was tuned. The policy
-was tuned on made-up traces; docs/concepts/autoscaling.md says how far. Cost is executor time, as a multiple of that
-of an oracle that knows the future.
+was tuned on made-up traces; docs/concepts/autoscaling.md says how far. Cost is executor time, as a multiple
+of that of an oracle that knows the future.
 
     autoscale.median_cost_over_oracle       over all traces
     autoscale.worst_cost_over_oracle
