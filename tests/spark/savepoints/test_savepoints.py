@@ -107,6 +107,7 @@ def test_before_the_first_commit(place: Place, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.timeout(900)  # many batches, several drivers
 def test_with_files_of_attempts_that_lost(place: Place, tmp_path: Path) -> None:
     """Failed tasks, two actions per batch and killed drivers: several files of each version, one counts."""
     often = {**EAGER, "spark.sql.streaming.minBatchesToRetain": "100"}
@@ -146,6 +147,7 @@ def test_a_savepoint_of_a_job_that_began_from_one(place: Place, tmp_path: Path) 
 
 
 @pytest.mark.full
+@pytest.mark.timeout(900)  # many batches, several drivers
 def test_racing_sparks_own_clean_up(place: Place, tmp_path: Path) -> None:
     """Savepoints, quick and slow ones, of a query that keeps two batches: each is whole and goes on."""
     trial = a_trial(place, tmp_path, files=30, conf=EAGER)
