@@ -1,6 +1,9 @@
 """What happens to nodes and their processes. Only where the nodes are this machine's own."""
 
 import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import namespaces
-from tests.cluster.processes import Process, wait_until
+from tests.cluster.processes import wait_until
 from tests.cluster.provider import Cluster
 
 
@@ -26,15 +29,15 @@ class Nodes:
             os.kill(pid, number)
         return pids
 
-    def number_of(self, pod: dict[str, Any]) -> int:
-        return int(pod["spec"]["nodeName"].removeprefix("node"))
-
-    def signal(self, node: int, program: str, number: int) -> None:
-        """To one program of a node: stopping a kubelet is losing a node."""
-        os.kill(namespaces.processes_inside(self._init(node))[program], number)
-
-    def _init(self, node: int) -> Process:
-        return self.cluster.nodes[node]
+    @contextmanager
+    def lost(self, node: int) -> Iterator[None]:
+        """Its kubelet stands still: to the cluster the node is lost, whatever goes on running on it."""
+        kubelet = namespaces.processes_inside(self.cluster.nodes[node])["kubelet"]
+        os.kill(kubelet, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(kubelet, signal.SIGCONT)
 
     def wait_node(self, node: int, ready: str, *, seconds: float) -> None:
         def reached() -> bool:

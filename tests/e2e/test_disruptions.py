@@ -13,7 +13,7 @@ from tests.e2e.install import NAMESPACE, Installed
 from tests.e2e.kafka_counts import COUNT_BY_KEY, Topic, spec_for
 from tests.e2e.nodes import own_nodes
 from tests.e2e.services import Services
-from tests.e2e.streamjobs import Job
+from tests.e2e.streamjobs import Job, Object
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
 
@@ -25,18 +25,47 @@ def topic(topic_named: Callable[[str], Topic]) -> Topic:
     return topic_named("orders")
 
 
+# What is done to a driver there must not hit the control plane, which is node 1's.
+RATHER_ON_NODE_2 = {
+    "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 100,
+                "preference": {
+                    "matchExpressions": [
+                        {"key": "kubernetes.io/hostname", "operator": "In", "values": ["node2"]}
+                    ]
+                },
+            }
+        ]
+    }
+}
+
+
 @pytest.fixture(scope="module")
 def job(job_named: Callable[..., Job], services: Services, topic: Topic) -> Iterator[Job]:
-    """On node 2: what is done to it must not hit the control plane, which is node 1's."""
     orders = job_named("orders")
     orders.write_code("counts-code", COUNT_BY_KEY)
     topic.produce(1000)
     spec = spec_for(services, topic, drainTimeout="5s")
-    spec["driver"]["nodeSelector"] = {"kubernetes.io/hostname": "node2"}
+    spec["driver"]["affinity"] = RATHER_ON_NODE_2
     orders.apply(spec)
     orders.wait_ready(seconds=400)
     yield orders
     orders.delete()
+
+
+@pytest.fixture
+def on_node_2(job: Job) -> Object:
+    """The driver, which an earlier test may have made flee to node 1."""
+    before = job.wait_ready()
+    if before["spec"]["nodeName"] == "node2":
+        return before
+    job.edit({"restartNonce": before["metadata"]["name"]})
+    job.wait_other_driver(before)
+    driver = job.wait_ready()
+    assert driver["spec"]["nodeName"] == "node2"
+    return driver
 
 
 def test_an_evicted_driver_drains_and_the_next_attempt_goes_on(job: Job, topic: Topic):
@@ -55,68 +84,51 @@ def test_an_evicted_driver_drains_and_the_next_attempt_goes_on(job: Job, topic: 
     assert job.status()["lastTermination"]["reason"] in ("Drained", "Evicted")
 
 
-def test_a_drained_node_gives_its_driver_to_another(job: Job, topic: Topic):
-    before = job.driver()
-    job.edit({"driver": {"nodeSelector": None}})
-    job.wait_other_driver(before)
-    before = job.wait_ready()
-    node = before["spec"]["nodeName"]
-    drain = [
-        "drain",
-        node,
-        "--pod-selector=headrace.dev/job=orders",
-        "--delete-emptydir-data",
-        "--force",
-        "--timeout=120s",
-    ]
+def test_a_drained_node_gives_its_driver_to_another(job: Job, topic: Topic, on_node_2: Object):
+    flags = ["--pod-selector=headrace.dev/job=orders", "--delete-emptydir-data", "--force", "--timeout=120s"]
     try:
-        job.cluster.kubectl(*drain)
+        job.cluster.kubectl("drain", "node2", *flags)
         topic.produce(1000)
-        job.wait_other_driver(before)
+        job.wait_other_driver(on_node_2)
         after = job.wait_ready()
         topic.wait_exact()
-        assert after["spec"]["nodeName"] != node
     finally:
-        job.cluster.kubectl("uncordon", node)
-    job.edit({"driver": {"nodeSelector": {"kubernetes.io/hostname": "node2"}}})
-    job.wait_other_driver(after)
-    job.wait_ready()
+        job.cluster.kubectl("uncordon", "node2")
+    assert after["spec"]["nodeName"] == "node1"
 
 
-def test_a_lost_node_stalls_the_job_until_it_is_back(job: Job, topic: Topic):
-    nodes, before = own_nodes(job.cluster), job.driver()
-    nodes.signal(2, "kubelet", signal.SIGSTOP)
-    try:
+def test_a_lost_node_stalls_the_job_until_it_is_back(job: Job, topic: Topic, on_node_2: Object):
+    nodes, before = own_nodes(job.cluster), on_node_2
+    with nodes.lost(2):
         # The kubelet cannot carry it out: the pod stays, and nobody can tell whether its driver writes.
         job.cluster.kubectl("delete", "pod", before["metadata"]["name"], "-n", job.namespace, "--wait=false")
         message = job.wait_reason("NodeLost", kind="Stalled", seconds=240)
         assert "lostNode" in message
-        assert [pod["metadata"]["uid"] for pod in job.pods("driver")] == [before["metadata"]["uid"]]
+        assert job.live_drivers() == [before["metadata"]["name"]]
         topic.produce(1000)
-    finally:
-        nodes.signal(2, "kubelet", signal.SIGCONT)
-    job.wait_other_driver(before)
+    job.wait_other_driver(before, seconds=240)
     job.wait_ready()
     topic.wait_exact()
 
 
-def test_force_starts_another_driver_and_the_store_fences_the_old_one(job: Job, topic: Topic):
-    nodes, before = own_nodes(job.cluster), job.driver()
-    job.edit({"lostNode": "Force", "driver": {"nodeSelector": {"kubernetes.io/hostname": "node1"}}})
-    # The edit of the node selector is a new run, which wants the old driver to end first: it cannot.
-    nodes.signal(2, "kubelet", signal.SIGSTOP)
-    try:
+def test_force_starts_another_driver_and_the_store_fences_the_old_one(
+    job: Job, topic: Topic, on_node_2: Object
+):
+    nodes, before = own_nodes(job.cluster), on_node_2
+    with nodes.lost(2):
         job.cluster.kubectl("delete", "pod", before["metadata"]["name"], "-n", job.namespace, "--wait=false")
-        job.wait_other_driver(before)
-        job.wait_ready()
+        job.wait_reason("NodeLost", kind="Stalled", seconds=240)
+        job.edit({"lostNode": "Force"})
+        job.wait_other_driver(before, seconds=120)
+        after = job.wait_ready(seconds=300)
+        assert after["spec"]["nodeName"] == "node1"
         topic.produce(1000)
         topic.wait_exact()
-    finally:
-        nodes.signal(2, "kubelet", signal.SIGCONT)
     nodes.wait_node(2, "True", seconds=120)
     topic.produce(500)
     topic.wait_exact()
-    assert len(job.live_drivers()) == 1
+    assert job.live_drivers() == [after["metadata"]["name"]]
+    job.edit({"lostNode": "Wait"})
 
 
 def test_a_paused_leader_that_wakes_does_no_harm(job: Job, operator: Installed, topic: Topic):
