@@ -16,8 +16,10 @@ PIN = re.compile(r"^([A-Za-z0-9_.-]+)==(\S+?)(?: ;|\s|$)", re.MULTILINE)
 def test_an_image_has_the_versions_that_are_tested(name: str):
     tested = set(PIN.findall((ROOT / "requirements/runtime.txt").read_text()))
     pinned = set(PIN.findall((ROOT / f"images/{name}.txt").read_text()))
-    assert pinned
-    assert pinned <= tested, "run images/lock.sh"
+    # pip is there for the requirements of users' jobs; nothing of ours uses it.
+    used = {pin for pin in pinned if pin[0] != "pip"}
+    assert used
+    assert used <= tested, "run images/lock.sh"
 
 
 def test_every_pin_is_verified():
