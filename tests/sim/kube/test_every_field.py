@@ -1,0 +1,279 @@
+"""Every field of the spec does something, and undoing it undoes that: whatever a job was before, what it
+becomes is what a fresh job of the same spec is."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+
+from headrace.api import Change, StreamJob, StreamJobSpec
+from headrace.api.model import leaves
+from headrace.core.changes import classify
+from headrace.kube.resources import CONFIG_MAPS
+from headrace.runtime.job_metrics import JOB_GAUGES, JobSample
+from tests.sim.kube.children import Picture, children, pinned
+from tests.sim.kube.cluster import JOB, NAMESPACE, FakeCluster
+from tests.sim.kube.fake_api import Object
+from tests.sim.kube.fields import CODE, EDITS
+
+# What is made of a spec, and what the run has kept of it.
+Seen = tuple[Picture, Object | None]
+
+CLASSES = {".".join(leaf.path): leaf.facts.change for leaf in leaves(StreamJobSpec)}
+LIVE = [path for path, change in CLASSES.items() if change is Change.LIVE]
+
+# Read when a job has no run yet, and only then; an edit of a location is refused by the API server.
+AT_THE_START = [path for path in CLASSES if path.startswith("startFrom.")]
+FIXED = ["checkpoint.location"]
+
+# Fields whose whole meaning is that a new value makes a new run.
+MAKES_A_RUN = ["restartNonce"]
+
+# Fields that nothing reads yet. Each makes no difference, and this list must shrink when one does.
+NOT_BUILT = {
+    **dict.fromkeys(
+        [f"autoscaling.{name}" for name in ("mode", "min", "max", "emergencyMax", "blackoutWindows")],
+        "autoscaling is not built: only its objective reaches the alerts",
+    ),
+    **dict.fromkeys(
+        [path for path in CLASSES if path.startswith("savepoints.")], "the operator takes no savepoints yet"
+    ),
+    **dict.fromkeys(
+        [
+            path
+            for path in CLASSES
+            if path.startswith(("upgrade.rehearsal.", "upgrade.standby."))
+            or path in ("upgrade.strategy", "upgrade.verifyWindow", "upgrade.rollback")
+        ],
+        "every upgrade is a cold one that keeps the state",
+    ),
+}
+
+
+# ---- what a field does where no child shows it: each tells how a job behaves --------------------------
+
+
+def restarts(cluster: FakeCluster) -> Any:
+    """Three failures, a minute apart: how many count in a row, and the wait after each."""
+    seen = []
+    for _ in range(3):
+        cluster.later(60)
+        cluster.end_driver(cluster.driver_place(), "QueryFailed", 66)
+        cluster.pass_once()
+        restarts = cluster.status.restarts
+        assert restarts.next_at is not None
+        seen.append((restarts.in_a_row, (restarts.next_at - cluster.moment).total_seconds()))
+        cluster.settle()
+    return seen
+
+
+def next_start(cluster: FakeCluster) -> Any:
+    cluster.end_driver(cluster.driver_place(), "Completed", 0)
+    cluster.settle()
+    assert cluster.status.state == "Completed"
+    return cluster.status.next_start_at
+
+
+def lost_node(cluster: FakeCluster) -> Any:
+    agent = cluster.agent()
+    agent.deaf = True
+    cluster.api.set(cluster.driver_place(), {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    cluster.later(300)
+    cluster.pass_once()
+    return cluster.status.state, agent.pod in cluster.api.objects
+
+
+def state_change(cluster: FakeCluster) -> Any:
+    cluster.edit(state={"partitions": 64})
+    cluster.settle()
+    assert cluster.status.run is not None
+    return cluster.status.run.number, cluster.condition("Stalled")
+
+
+def objectives(cluster: FakeCluster) -> Any:
+    outcome = cluster.pass_once()
+    assert outcome is not None and outcome.job is not None and outcome.status is not None
+    sample = JobSample(spec=outcome.job.spec, status=outcome.status, report=outcome.report)
+    return {name: of(sample) for name, _, of in JOB_GAUGES if "objective" in name}
+
+
+BEHAVIOURS: dict[str, Callable[[FakeCluster], Any]] = {
+    "restart.backoff.min": restarts,
+    "restart.backoff.max": restarts,
+    "restart.stableAfter": restarts,
+    "trigger.schedule": next_start,
+    "trigger.timeZone": next_start,
+    "lostNode": lost_node,
+    "upgrade.stateCompatible": state_change,
+    "objectives.latency": objectives,
+    "autoscaling.lagObjective": objectives,
+}
+
+
+# ---- lives ------------------------------------------------------------------------------------------
+
+
+class Life:
+    """A job that has one spec after the other, and comes to rest with each."""
+
+    def __init__(self, spec: Object, *, live: bool = False) -> None:
+        self.spec, self.live = spec, live
+        self.cluster = FakeCluster(copy.deepcopy(spec))
+        for name, data in CODE.items():
+            metadata = {"name": name, "namespace": NAMESPACE}
+            self.cluster.api.put_new(CONFIG_MAPS, {"metadata": metadata, "data": dict(data)})
+        self.cluster.settle()
+
+    def become(self, spec: Object) -> Life:
+        self.cluster.edit(**_merge_patch(self.spec, spec))
+        self.cluster.settle()
+        self.spec = spec
+        return self
+
+    def seen(self) -> Seen:
+        """A live edit leaves the driver alone, so what it brings to drivers shows in the next one only."""
+        cluster = self.cluster
+        if self.live and cluster.live_drivers():
+            cluster.end_driver(cluster.driver_place(), "QueryFailed", 66)
+            cluster.settle()
+        # The pin of a run stays as it was made: live fields are read from the spec itself.
+        return children(cluster), None if self.live else pinned(cluster)
+
+
+def _merge_patch(before: Object, after: Object) -> Object:
+    """As `kubectl apply` makes it: what is no longer in the manifest is null."""
+    both_maps = {key for key in after if isinstance(after[key], dict) and isinstance(before.get(key), dict)}
+    return {
+        **{key: None for key in before if key not in after},
+        **{key: _merge_patch(before[key], after[key]) if key in both_maps else after[key] for key in after},
+    }
+
+
+def fresh(spec: Object, *, live: bool) -> Seen:
+    return _fresh(json.dumps(spec), live)
+
+
+@cache
+def _fresh(spec: str, live: bool) -> Seen:
+    return Life(json.loads(spec), live=live).seen()
+
+
+# ---- the tests --------------------------------------------------------------------------------------
+
+
+def test_there_is_an_edit_of_every_field():
+    assert sorted(EDITS) == sorted(CLASSES)
+    for path, edit in EDITS.items():
+        before, after = StreamJobSpec.parse(edit.before()), StreamJobSpec.parse(edit.after(path))
+        changed = [one.path for one in classify(before, after).changed]
+        assert any(one.startswith(f"spec.{path}") for one in changed), path
+
+
+def test_no_list_speaks_of_a_field_that_is_not_there():
+    spoken_of = {*AT_THE_START, *FIXED, *MAKES_A_RUN, *NOT_BUILT, *BEHAVIOURS}
+    assert spoken_of <= set(CLASSES)
+
+
+def test_all_that_a_job_stands_on_is_compared():
+    picture, pin = fresh({"application": {"file": "job.py"}, "driver": {"evictions": "Block"}}, live=False)
+    assert set(picture) == {
+        "status",
+        "streamjobs/clicks",
+        *(f"{kind}/clicks-r#-a#" for kind in ("pods", "configmaps", "secrets", "services")),
+        "configmaps/code",
+        "poddisruptionbudgets/clicks-driver",
+        "statefulsets/spark-s-clicks-#-0",
+    }
+    assert picture["status"]["state"] == "Running"
+    assert pin is not None and pin["spec.json"]["driver"] == {"evictions": "Block"}
+
+
+@pytest.mark.parametrize("path", [path for path in EDITS if path not in (*AT_THE_START, *FIXED)])
+def test_an_edited_job_is_as_a_fresh_one_and_so_it_is_when_the_edit_is_undone(path: str):
+    live, edit = path in LIVE, EDITS[path]
+    before, after = edit.before(), edit.after(path)
+    life = Life(before, live=live)
+    assert life.become(after).seen() == fresh(after, live=live)
+    assert life.become(before).seen() == fresh(before, live=live)
+    assert {run for run, _, _ in life.cluster.started} == ({1} if live else {1, 2, 3})
+
+
+SHOWN = [path for path in EDITS if path not in (*AT_THE_START, *MAKES_A_RUN, *NOT_BUILT, *BEHAVIOURS)]
+
+
+@pytest.mark.parametrize("path", SHOWN)
+def test_a_field_shows_in_what_is_made_of_it(path: str):
+    live, edit = path in LIVE, EDITS[path]
+    (without, _), (with_it, _) = (fresh(spec, live=live) for spec in (edit.before(), edit.after(path)))
+    assert {**without, "status": None} != {**with_it, "status": None}
+
+
+@pytest.mark.parametrize("path", BEHAVIOURS)
+def test_a_field_that_no_child_shows_changes_what_the_operator_does(path: str):
+    behaves, edit = BEHAVIOURS[path], EDITS[path]
+    before, after = edit.before(), edit.after(path)
+    without, with_it = (behaves(Life(spec).cluster) for spec in (before, after))
+    assert without != with_it
+    assert behaves(Life(before).become(after).cluster) == with_it
+    assert behaves(Life(before).become(after).become(before).cluster) == without
+
+
+@pytest.mark.parametrize("path", NOT_BUILT)
+def test_a_field_is_called_not_built_only_as_long_as_it_does_nothing(path: str):
+    edit = EDITS[path]
+    before, after = (Life(spec).cluster for spec in (edit.before(), edit.after(path)))
+    assert children(before) == children(after)
+    assert objectives(before) == objectives(after)
+    for cluster in (before, after):
+        cluster.edit(application={"args": ["--x"]})
+        cluster.settle()
+    assert before.api.writes == after.api.writes
+
+
+@pytest.mark.parametrize(
+    ("path", "state", "seeded"),
+    [
+        (None, "Stalled", {}),
+        ("startFrom.none", "Running", {}),
+        ("startFrom.latest", "Running", {1: "old-uid/run-7"}),
+        ("startFrom.savepoint", "Stalled", {}),
+        ("startFrom.path", "Stalled", {}),
+        ("startFrom.timestamp", "Stalled", {}),
+        ("startFrom.offsets", "Stalled", {}),
+    ],
+)
+def test_where_to_start_decides_how_a_job_starts(path: str | None, state: str, seeded: dict[int, str]):
+    """On a store that holds an older lineage. What cannot be done yet is said, and nothing starts instead."""
+    cluster = FakeCluster(EDITS[path].after(path) if path else None)
+    cluster.earlier = {"uid": "old-uid", "lastRun": 7}
+    cluster.settle()
+    assert (cluster.status.state, cluster.seeds) == (state, seeded)
+    if path not in (None, "startFrom.none", "startFrom.latest"):
+        assert cluster.condition("Stalled") == ("True", "StartFromUnsupported")
+        assert cluster.started == []
+
+
+@pytest.mark.parametrize("path", AT_THE_START)
+def test_where_to_start_is_of_no_matter_to_a_job_that_has_started(path: str):
+    edit = EDITS[path]
+    life = Life(edit.before(), live=True).become(edit.after(path))
+    assert life.seen() == fresh(edit.before(), live=True)
+    assert life.become(edit.before()).seen() == fresh(edit.before(), live=True)
+    assert {run for run, _, _ in life.cluster.started} == {1}
+
+
+@pytest.mark.parametrize("path", FIXED)
+def test_a_field_that_is_fixed_cannot_be_edited_once_there_is_a_run(path: str):
+    edit = EDITS[path]
+    has_run = Life(edit.before()).cluster.status.to_manifest()
+    old, new = (
+        StreamJob.parse({"metadata": {"name": JOB}, "spec": spec, "status": has_run})
+        for spec in (edit.before(), edit.after(path))
+    )
+    assert [broken.at for broken in new.broken_by_edit_of(old)] == [("spec", *path.split("."))]
+    assert new.broken_by_edit_of(new) == []
