@@ -88,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--result", type=Path, required=True, help="file for the result, as JSON")
     common.add_argument("--s3-endpoint")
     common.add_argument("--s3-region")
+    common.add_argument("--s3-encryption", choices=("SSE-S3", "SSE-KMS"))
     common.add_argument("--s3-kms-key")
     common.add_argument("--s3-path-style", action="store_true")
     common.add_argument("--s3-ca", type=Path, help="PEM file with the authorities of the endpoint")
@@ -123,6 +124,7 @@ def _s3_options(arguments: argparse.Namespace) -> S3Options:
         endpoint=arguments.s3_endpoint,
         region=arguments.s3_region,
         path_style=arguments.s3_path_style,
+        encryption=arguments.s3_encryption,
         kms_key=arguments.s3_kms_key,
         ca_file=arguments.s3_ca,
     )

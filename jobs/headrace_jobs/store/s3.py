@@ -258,9 +258,15 @@ class S3Store:
         return key.removeprefix(f"{self._prefix}/") if self._prefix else key
 
     def _encryption(self) -> dict[str, str]:
-        if self._options.kms_key is None:
-            return {}
-        return {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": self._options.kms_key}
+        """With every write: a copy does not inherit that of its source, and a bucket may insist on it."""
+        match self._options.encryption:
+            case "SSE-S3":
+                return {"ServerSideEncryption": "AES256"}
+            case "SSE-KMS":
+                key = {"SSEKMSKeyId": self._options.kms_key} if self._options.kms_key else {}
+                return {"ServerSideEncryption": "aws:kms", **key}
+            case _:
+                return {}
 
 
 def _client(options: S3Options) -> Any:

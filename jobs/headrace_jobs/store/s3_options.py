@@ -13,6 +13,8 @@ _KEYS_FROM_FILE = "dev.headrace.FileCredentialsProvider"
 _S3A = "spark.hadoop.fs.s3a."
 _CREDENTIALS_FILE = "spark.hadoop.headrace.s3.credentials.file"
 _CA_FILE = "spark.hadoop.headrace.s3.ca.file"
+_S3A_ENCRYPTION = {"SSE-S3": "AES256", "SSE-KMS": "SSE-KMS"}
+_ENCRYPTION_OF_S3A = {theirs: ours for ours, theirs in _S3A_ENCRYPTION.items()}
 
 # A store that does not answer, or only answers "slow down", must fail the batch within minutes: then the
 # attempt ends, the reason is known, and a new one begins. S3A itself waits 5 x 200 s for a silent server, and
@@ -36,8 +38,10 @@ class S3Options:
     """A PEM file with the authorities of the endpoint's certificate."""
     credentials_file: Path | None = None
     """Keys in the AWS profile format; read again when it changes. Without it: the AWS default chain."""
+    encryption: str | None = None
+    """`SSE-S3` or `SSE-KMS`, asked for with every write; without it, the bucket's own setting holds."""
     kms_key: str | None = None
-    """Encrypt with this KMS key; without it, the bucket's own setting holds."""
+    """The key for `SSE-KMS`; without it, the bucket's default key."""
 
     @property
     def signing_region(self) -> str | None:
@@ -55,6 +59,7 @@ def options_in(conf: Mapping[str, str]) -> S3Options:
         path_style=s3a.get("path.style.access") == "true",
         ca_file=Path(authorities) if authorities is not None else None,
         credentials_file=Path(credentials) if credentials is not None else None,
+        encryption=_ENCRYPTION_OF_S3A.get(s3a.get("encryption.algorithm", "")),
         kms_key=s3a.get("encryption.key"),
     )
 
@@ -74,8 +79,10 @@ def spark_conf(options: S3Options) -> dict[str, str]:
         s3a["connection.ssl.enabled"] = str(urlsplit(options.endpoint).scheme != "http").lower()
     if options.signing_region:
         s3a["endpoint.region"] = options.signing_region
+    if options.encryption:
+        s3a["encryption.algorithm"] = _S3A_ENCRYPTION[options.encryption]
     if options.kms_key:
-        s3a |= {"encryption.algorithm": "SSE-KMS", "encryption.key": options.kms_key}
+        s3a["encryption.key"] = options.kms_key
     conf = {**PATIENCE_CONF, **{f"{_S3A}{key}": value for key, value in s3a.items()}}
     if options.credentials_file:
         conf[_CREDENTIALS_FILE] = str(options.credentials_file)

@@ -14,7 +14,9 @@ import pytest
 from headrace.api import Change, StreamJob, StreamJobSpec
 from headrace.api.model import leaves
 from headrace.core.changes import classify
-from headrace.kube.resources import CONFIG_MAPS
+from headrace.core.manifests.keeper_pod import KEEPER_ROLE
+from headrace.core.manifests.ownership import ROLE_LABEL
+from headrace.kube.resources import CONFIG_MAPS, PODS
 from headrace.runtime.job_metrics import JOB_GAUGES, JobSample
 from tests.sim.kube.children import Picture, children, pinned
 from tests.sim.kube.cluster import JOB, NAMESPACE, FakeCluster
@@ -211,6 +213,23 @@ def test_a_field_shows_in_what_is_made_of_it(path: str):
     live, edit = path in LIVE, EDITS[path]
     (without, _), (with_it, _) = (fresh(spec, live=live) for spec in (edit.before(), edit.after(path)))
     assert {**without, "status": None} != {**with_it, "status": None}
+
+
+@pytest.mark.parametrize("path", [path for path in EDITS if path.startswith("checkpoint.s3.")])
+def test_how_the_store_is_reached_is_known_to_all_who_reach_it(path: str):
+    """A keeper is gone when a job has come to rest, so it is not among its children."""
+
+    def keeper(*specs: Object) -> Object:
+        life = Life(specs[0]).become(specs[1])
+        (seeding,) = (
+            thing["spec"]
+            for gone, plural, thing in life.cluster.api.told
+            if gone and plural == PODS.plural and thing["metadata"]["labels"][ROLE_LABEL] == KEEPER_ROLE
+        )
+        return seeding
+
+    before, after = EDITS[path].before(), EDITS[path].after(path)
+    assert keeper(before, after) != keeper(after, before)
 
 
 @pytest.mark.parametrize("path", BEHAVIOURS)

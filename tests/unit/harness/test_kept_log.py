@@ -60,7 +60,13 @@ def test_a_store_that_refuses_is_no_second_failure(run_file, tmp_path):
     "options",
     [
         S3Options(),
-        S3Options(endpoint="https://s3.example.com:9000", region="eu-west-1", path_style=True, kms_key="k"),
+        S3Options(
+            endpoint="https://s3.example.com:9000",
+            region="eu-west-1",
+            path_style=True,
+            encryption="SSE-KMS",
+            kms_key="k",
+        ),
     ],
 )
 def test_the_settings_of_spark_lead_back_to_the_same_store(options):

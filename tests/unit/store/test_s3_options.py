@@ -27,15 +27,25 @@ def test_another_server_is_reached_by_its_endpoint() -> None:
     assert tls["spark.hadoop.fs.s3a.endpoint.region"] == "eu-west-1"
 
 
-def test_encryption_with_a_key() -> None:
-    conf = spark_conf(S3Options(kms_key="arn:aws:kms:x"))
-    assert conf["spark.hadoop.fs.s3a.encryption.algorithm"] == "SSE-KMS"
-    assert conf["spark.hadoop.fs.s3a.encryption.key"] == "arn:aws:kms:x"
+def test_encryption_as_the_jvm_calls_it() -> None:
+    def encryption(options: S3Options) -> list[str | None]:
+        conf = spark_conf(options)
+        assert options_in(conf) == options
+        return [conf.get(f"spark.hadoop.fs.s3a.encryption.{name}") for name in ("algorithm", "key")]
+
+    assert encryption(S3Options()) == [None, None]
+    assert encryption(S3Options(encryption="SSE-S3")) == ["AES256", None]
+    assert encryption(S3Options(encryption="SSE-KMS")) == ["SSE-KMS", None]
+    assert encryption(S3Options(encryption="SSE-KMS", kms_key="arn:x")) == ["SSE-KMS", "arn:x"]
 
 
 def test_the_way_back_from_sparks_settings() -> None:
     options = S3Options(
-        endpoint="https://s3.example.com", region="eu-west-1", path_style=True, kms_key="alias/streams"
+        endpoint="https://s3.example.com",
+        region="eu-west-1",
+        path_style=True,
+        encryption="SSE-KMS",
+        kms_key="alias/streams",
     )
     assert options_in(spark_conf(options)) == options
     ca = {"spark.hadoop.headrace.s3.ca.file": "/etc/ca.crt"}

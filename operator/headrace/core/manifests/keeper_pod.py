@@ -222,8 +222,13 @@ def _keeper(
 def _s3_flags(spec: StreamJobSpec) -> list[str]:
     s3 = spec.checkpoint.s3 or S3()
     path_style = s3.path_style if s3.path_style is not None else s3.endpoint is not None
-    kms = s3.encryption.kms_key_id if s3.encryption is not None else None
-    flags = {"--s3-endpoint": s3.endpoint, "--s3-region": s3.region, "--s3-kms-key": kms}
+    encryption, kms_key = (s3.encryption.type, s3.encryption.kms_key_id) if s3.encryption else (None, None)
+    flags = {
+        "--s3-endpoint": s3.endpoint,
+        "--s3-region": s3.region,
+        "--s3-encryption": encryption,
+        "--s3-kms-key": kms_key,
+    }
     given = [f"{flag}={value}" for flag, value in flags.items() if value is not None]
     switches = [
         *(["--s3-path-style"] if path_style else []),
