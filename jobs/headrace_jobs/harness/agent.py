@@ -16,6 +16,7 @@ from hmac import compare_digest
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs
 
 log = logging.getLogger("headrace")
 
@@ -29,7 +30,9 @@ class Served:
     """What the agent answers from. Each of them must return at once, also while the JVM hangs."""
 
     status: Callable[[], dict[str, Any]]
-    drain: Callable[[], dict[str, Any]]
+    drain: Callable[[float | None], dict[str, Any]]
+    """With how long it may take, in seconds, where the caller says so."""
+
     metrics: Callable[[], bytes]
 
 
@@ -103,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "GET", "/v1/status":
                 return _json(self.served.status())
             case "POST", "/v1/drain":
-                return _json(self.served.drain(), HTTPStatus.ACCEPTED)
+                return self._drain()
             case "GET", "/metrics":
                 return _Answer(HTTPStatus.OK, self.served.metrics(), _OPEN_METRICS)
             case _, "/v1/status" | "/metrics":
@@ -112,6 +115,17 @@ class _Handler(BaseHTTPRequestHandler):
                 return _wrong_method("POST")
             case _:
                 return _error(HTTPStatus.NOT_FOUND, "paths are /healthz, /v1/status, /v1/drain and /metrics")
+
+    def _drain(self) -> _Answer:
+        given = parse_qs(self.path.partition("?")[2]).get("timeoutSeconds")
+        try:
+            limit = float(given[-1]) if given else None
+        except ValueError:
+            limit = -1.0
+        # Not a number is neither above nor below.
+        if limit is not None and not 0 <= limit < float("inf"):
+            return _error(HTTPStatus.BAD_REQUEST, "timeoutSeconds must be a number of seconds, 0 or more")
+        return _json(self.served.drain(limit), HTTPStatus.ACCEPTED)
 
     def _refusal(self, *, uid_required: bool) -> _Answer | None:
         given = self.headers.get("Authorization", "").encode("utf-8", "replace")

@@ -27,8 +27,8 @@ class Agents(Protocol):
         """The agent's report, or None: a driver that starts, ends or is cut off does not answer."""
         ...
 
-    async def drain(self, address: AgentAddress) -> bool:
-        """Whether the agent has taken the request."""
+    async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
+        """Whether the agent has taken the request. A driver that drains already keeps to its first limit."""
         ...
 
 
@@ -51,8 +51,9 @@ class HttpAgents:
     async def status(self, address: AgentAddress) -> dict[str, Any] | None:
         return await self._call("GET", "/v1/status", address)
 
-    async def drain(self, address: AgentAddress) -> bool:
-        return await self._call("POST", "/v1/drain", address) is not None
+    async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
+        path = f"/v1/drain?timeoutSeconds={timeout_seconds}"
+        return await self._call("POST", path, address) is not None
 
     async def _call(self, method: str, path: str, address: AgentAddress) -> dict[str, Any] | None:
         host = f"[{address.ip}]" if ":" in address.ip else address.ip

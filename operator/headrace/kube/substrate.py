@@ -193,9 +193,11 @@ class KubeSubstrate:
         if pod is None or is_leaving(pod):
             return
         asked_at = self.memory.drain_asked_at.setdefault(action.uid, now)
-        limit = timedelta(seconds=job.spec.drain_timeout.seconds) + _DRAIN_GRACE
+        # As the spec says now: the driver was told what it said when it began.
+        limit = job.spec.drain_timeout.seconds
+        in_time = now - asked_at < timedelta(seconds=limit) + _DRAIN_GRACE
         address = agent_address(job, pod)
-        if address is not None and now - asked_at < limit and await self.agents.drain(address):
+        if in_time and address and await self.agents.drain(address, timeout_seconds=limit):
             return
         # It has no agent yet, or does not do as it is told: the kubelet's signal says the same, and insists.
         await self._delete(job, pod)

@@ -18,8 +18,8 @@ class AgentClient:
     def status(self) -> dict[str, Any] | None:
         return self._call("GET", "/v1/status")
 
-    def drain(self) -> bool:
-        return self._call("POST", "/v1/drain") is not None
+    def drain(self, *, timeout_seconds: float) -> bool:
+        return self._call("POST", f"/v1/drain?timeoutSeconds={timeout_seconds}") is not None
 
     def _call(self, method: str, path: str) -> dict[str, Any] | None:
         """The answer, or None where there is none: a driver that starts or ends does not answer, and may."""

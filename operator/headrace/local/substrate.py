@@ -252,7 +252,11 @@ class LocalSubstrate:
             driver = DriverProcess.read(self.layout.attempt(action.run, action.attempt).process)
             port = driver.agent_port if driver is not None else None
             asked = (
-                driver is not None and port is not None and AgentClient(port, child.token, driver.uid).drain()
+                driver is not None
+                and port is not None
+                and AgentClient(port, child.token, driver.uid).drain(
+                    timeout_seconds=job.spec.drain_timeout.seconds
+                )
             )
             if not asked:  # it has no agent yet; a signal says the same
                 child.process.send_signal(signal.SIGTERM)

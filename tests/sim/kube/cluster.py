@@ -56,6 +56,8 @@ class Agent:
 @dataclass
 class FakeAgents:
     by_uid: dict[str, Agent] = field(default_factory=dict)
+    # How long a drain may take, each time that one was asked for.
+    drain_limits: list[float] = field(default_factory=list)
 
     async def status(self, address: AgentAddress) -> dict[str, Any] | None:
         agent = self.by_uid.get(address.uid)
@@ -64,10 +66,11 @@ class FakeAgents:
         query = {"name": "q", "active": True, "committedBatch": 1, "stuck": agent.stuck}
         return {"phase": agent.phase, "queries": [query]}
 
-    async def drain(self, address: AgentAddress) -> bool:
+    async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
         agent = self.by_uid.get(address.uid)
         if agent is None or agent.deaf:
             return False
+        self.drain_limits.append(timeout_seconds)
         agent.drains, agent.phase = True, "Draining"
         return True
 

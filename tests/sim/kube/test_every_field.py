@@ -242,6 +242,18 @@ def test_a_field_that_no_child_shows_changes_what_the_operator_does(path: str):
     assert behaves(Life(before).become(after).become(before).cluster) == without
 
 
+def test_a_running_driver_is_drained_by_the_limit_of_now():
+    edit = EDITS["drainTimeout"]
+    for specs, seconds in (
+        ((edit.before(), edit.after("drainTimeout")), 30),
+        ((edit.after("drainTimeout"), edit.before()), 120),
+    ):
+        cluster = Life(specs[0]).become(specs[1]).cluster
+        cluster.edit(suspend=True)
+        cluster.settle()
+        assert cluster.agents.drain_limits == [seconds]
+
+
 @pytest.mark.parametrize("path", NOT_BUILT)
 def test_a_field_is_called_not_built_only_as_long_as_it_does_nothing(path: str):
     edit = EDITS[path]

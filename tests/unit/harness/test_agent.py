@@ -26,8 +26,8 @@ def drains(asked):
 
 @pytest.fixture(scope="module")
 def port(asked):
-    def drain():
-        asked.append(1)
+    def drain(limit):
+        asked.append(limit)
         return {"phase": "Draining"}
 
     served = Served(status=lambda: {"phase": "Running"}, drain=drain, metrics=lambda: b"m 1\n")
@@ -54,6 +54,11 @@ def call(port, method, path, headers, body=None):
         ("GET", "/healthz?x=1", {}, 200),
         ("GET", "/v1/status", GOOD, 200),
         ("POST", "/v1/drain", GOOD, 202),
+        ("POST", "/v1/drain?timeoutSeconds=0.5", GOOD, 202),
+        ("POST", "/v1/drain?timeoutSeconds=soon", GOOD, 400),
+        ("POST", "/v1/drain?timeoutSeconds=-1", GOOD, 400),
+        ("POST", "/v1/drain?timeoutSeconds=nan", GOOD, 400),
+        ("POST", "/v1/drain?timeoutSeconds=inf", GOOD, 400),
         ("GET", "/metrics", GOOD, 200),
         ("GET", "/metrics", {"Authorization": f"Bearer {TOKEN}"}, 200),
         ("GET", "/metrics", {}, 401),
@@ -88,6 +93,12 @@ def test_a_drain_may_be_asked_for_again_and_a_body_does_no_harm(port, drains):
     assert len(drains) == 3
 
 
+def test_a_drain_may_be_given_a_limit(port, drains):
+    for query in ("", "?timeoutSeconds=90", "?timeoutSeconds=0.5"):
+        assert call(port, "POST", f"/v1/drain{query}", GOOD)[0] == 202
+    assert drains == [None, 90, 0.5]
+
+
 def test_one_connection_serves_many_calls(port):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     for _ in range(3):
@@ -102,7 +113,7 @@ def test_a_fault_of_ours_is_an_answer_too():
     def broken():
         raise RuntimeError("oh")
 
-    served = Served(status=broken, drain=dict, metrics=lambda: b"")
+    served = Served(status=broken, drain=lambda _limit: {}, metrics=lambda: b"")
     listening = listen("127.0.0.1", 0)
     agent = Agent(listening, token=TOKEN, uid=UID, served=served)
     agent.start()

@@ -15,10 +15,18 @@ UID = "job-r1-a1"
 
 
 @pytest.fixture
-def port() -> Iterator[int]:
-    served = Served(
-        status=lambda: {"phase": "Running"}, drain=lambda: {"phase": "Draining"}, metrics=lambda: b""
-    )
+def limits() -> list[float | None]:
+    """How long drains may take, as the agent was told."""
+    return []
+
+
+@pytest.fixture
+def port(limits: list[float | None]) -> Iterator[int]:
+    def drain(limit: float | None) -> dict:
+        limits.append(limit)
+        return {"phase": "Draining"}
+
+    served = Served(status=lambda: {"phase": "Running"}, drain=drain, metrics=lambda: b"")
     listening = socket.create_server(("127.0.0.1", 0))
     agent = Agent(listening, token=TOKENS.of(UID), uid=UID, served=served)
     agent.start()
@@ -31,13 +39,14 @@ def asked(port: int, *, uid: str = UID, tokens: AgentTokens = TOKENS) -> tuple:
         async with aiohttp.ClientSession() as session:
             agents = HttpAgents(session, tokens, port)
             address = AgentAddress("127.0.0.1", uid)
-            return await agents.status(address), await agents.drain(address)
+            return await agents.status(address), await agents.drain(address, timeout_seconds=90.5)
 
     return asyncio.run(ask())
 
 
-def test_the_right_token_and_uid_are_answered(port: int):
+def test_the_right_token_and_uid_are_answered(port: int, limits: list[float | None]):
     assert asked(port) == ({"phase": "Running"}, True)
+    assert limits == [90.5]
 
 
 def test_another_attempt_at_the_same_address_is_not_mistaken(port: int):

@@ -58,7 +58,7 @@ class World:
         self.asked += 1
         return self.report
 
-    async def drain(self, address: AgentAddress) -> bool:
+    async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
         raise AssertionError("a monitor only looks")
 
     def follow(self, report: dict[str, Any] | None) -> None:
