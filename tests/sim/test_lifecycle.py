@@ -78,6 +78,20 @@ def test_a_state_change_is_refused_and_the_job_goes_on():
     assert condition(world, "Stalled").status == "False"
 
 
+def test_an_upgrade_without_the_state_is_refused_rather_than_done_with_it():
+    world = a_running_world()
+    world.edit(upgrade={"strategy": "Stateless"})
+    world.settle()
+    assert condition(world, "Stalled").status == "False"  # nothing to upgrade yet
+    world.code = Code("code-2")
+    world.settle()
+    assert condition(world, "Stalled").reason == "StrategyUnsupported"
+    assert started(world) == [(1, 1, 1)]
+    world.edit(upgrade={"strategy": "Cold"})
+    world.settle()
+    assert started(world)[-1] == (2, 1, 2)
+
+
 def test_code_that_cannot_run_is_refused_before_anything_is_touched():
     world = a_running_world()
     world.code = CodeProblem("job.py:3: invalid syntax")

@@ -230,6 +230,13 @@ def edited(context: Context) -> Decision | None:
             f"{fields}: the state may not fit after this change. Put it back, or say "
             "spec.upgrade.stateCompatible: true if you know that it fits",
         )
+    if context.job.spec.upgrade.strategy == "Stateless":
+        return _refused_edit(
+            context,
+            "StrategyUnsupported",
+            "spec.upgrade.strategy: this version upgrades with the state only. Say Cold, or delete the job "
+            "and create it anew with spec.startFrom: {none: true}",
+        )
     return upgrade.begin(context, change.sentence() if change.needs_run else "the code changed")
 
 
