@@ -175,8 +175,20 @@ def earlier_lineage(context: Context) -> Decision | None:
     seed = first_seed(context)
     if isinstance(seed, Decision):
         return seed
+    run = context.status.run
+    assert run is not None  # its attempt found the lineage
+    if context.job.spec.start_from.none and run.seeded_from is not None:
+        # A keeper may be writing there still, and half of a state is worse than none.
+        return _stalled(
+            context,
+            "StateCopied",
+            f"the path of run {run.number} holds state of {run.seeded_from}, or a part of it: say "
+            "spec.startFrom {latest: true}, or delete the job and create it with {none: true}",
+        )
     if seed is not None and seed.to_run not in context.observed.seeded_runs:
-        return upgrade.copy_state(context, seed)
+        begun = run.model_copy(update={"seeded_from": f"{seed.from_uid}/run-{seed.from_run}"})
+        named = context.with_status(context.status.model_copy(update={"run": begun}))
+        return upgrade.copy_state(named, seed)
     return _start_next(context)
 
 

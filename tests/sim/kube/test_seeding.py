@@ -1,0 +1,69 @@
+"""Copies of state, and what may happen around them: none is begun upon, abandoned or trusted by mistake."""
+
+from headrace.kube.resources import PODS
+from tests.sim.kube.cluster import NAMESPACE, FakeCluster
+
+
+def runs(cluster: FakeCluster) -> list[tuple[int, int]]:
+    return [(run, attempt) for run, attempt, _ in cluster.started]
+
+
+def keepers(cluster: FakeCluster) -> list[str]:
+    return [name for name in cluster.api.of(PODS) if "-seed-" in name]
+
+
+def copying(cluster: FakeCluster) -> tuple[str, str, str]:
+    """Until a keeper copies; it goes on with that for as long as the test likes."""
+    for _ in range(10):
+        cluster.pass_once()
+        if keepers(cluster):
+            break
+        cluster.kubelets_work()
+    place = (PODS.plural, NAMESPACE, keepers(cluster)[-1])
+    cluster.api.set(place, {"status": {"phase": "Running"}})
+    return place
+
+
+def passes(cluster: FakeCluster, number: int = 6) -> None:
+    for _ in range(number):
+        cluster.pass_once()
+        cluster.kubelets_work()
+        cluster.later(60)
+
+
+# ---- an earlier lineage, and a change of mind --------------------------------------------------------
+
+
+def test_who_begins_anew_after_all_does_not_begin_in_the_middle_of_a_copy():
+    """The keeper still writes where the driver would: two writers, over half of a state."""
+    cluster = FakeCluster()
+    cluster.earlier = {"uid": "older", "lastRun": 4}
+    cluster.settle()
+    cluster.edit(startFrom={"latest": True})
+    copying(cluster)
+    cluster.edit(startFrom={"latest": None, "none": True})
+    passes(cluster)
+    assert cluster.started == []
+    assert cluster.condition("Stalled") == ("True", "StateCopied")
+
+
+def test_who_begins_anew_after_a_copy_that_failed_does_not_begin_with_half_of_it():
+    cluster = FakeCluster()
+    cluster.earlier = {"uid": "older", "lastRun": 4}
+    cluster.seed_fails = "not allowed to read one of a thousand"
+    cluster.settle()
+    cluster.edit(startFrom={"latest": True})
+    passes(cluster)
+    assert cluster.condition("Stalled") == ("True", "SeedFailed")
+    for name in keepers(cluster):
+        cluster.api.remove((PODS.plural, NAMESPACE, name))  # no pod is left to tell of it
+    cluster.edit(startFrom={"latest": None, "none": True})
+    passes(cluster)
+    assert cluster.started == []
+    assert cluster.condition("Stalled") == ("True", "StateCopied")
+    # Back again, the copy is made to the end.
+    cluster.seed_fails = None
+    cluster.edit(startFrom={"latest": True, "none": None})
+    passes(cluster)
+    assert runs(cluster) == [(1, 2)]
+    assert cluster.seeds == {1: "older/run-4"}
