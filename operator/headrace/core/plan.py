@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from headrace.api import PAUSE_ANNOTATION, Change, StartFrom, StreamJobStatus
+from headrace.api import PAUSE_ANNOTATION, StartFrom, StreamJobStatus
 from headrace.core import deletion, upgrade
 from headrace.core.actions import AbandonAttempt, DrainAttempt, PinRun, ScaleExecutors, SeedRun
 from headrace.core.changes import classify
@@ -34,6 +34,7 @@ from headrace.core.executors import executors_status
 from headrace.core.finite import due_at, outlook, with_completion
 from headrace.core.model import (
     AttemptPhase,
+    Code,
     CodeProblem,
     Ended,
     Ending,
@@ -223,25 +224,16 @@ def edited(context: Context) -> Decision | None:
     """A revision other than the run's: judged here, before anything is touched."""
     run = context.status.run
     assert run is not None  # first_run answered before
-    if (rejected := context.job.rejected) is not None:
-        return _refused_edit(context, rejected.reason, rejected.message)
+    if (refusal := upgrade.refusal(context)) is not None:
+        return _refused_edit(context, refusal.reason, refusal.message)
     code = context.observed.code
-    if isinstance(code, CodeProblem):
-        return _refused_edit(context, "CodeProblem", code.message)
+    assert isinstance(code, Code)  # else it was refused
     pinned = context.observed.pinned.get(run.number)
     if pinned is None:  # cannot be compared, so it is not what is wanted
         return upgrade.begin(context, "what the run was pinned to is not there")
     change = classify(pinned.spec, context.job.spec)
     if pinned.code == code.digest and not change.needs_run:
         return None
-    if change.change_class is Change.STATE and not context.job.spec.upgrade.state_compatible:
-        fields = ", ".join(changed.path for changed in change.of_class(Change.STATE))
-        return _refused_edit(
-            context,
-            "StateChange",
-            f"{fields}: the state may not fit after this change. Put it back, or say "
-            "spec.upgrade.stateCompatible: true if you know that it fits",
-        )
     if context.job.spec.upgrade.strategy == "Stateless":
         return _refused_edit(
             context,

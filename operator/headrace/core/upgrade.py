@@ -16,10 +16,11 @@ the same bounds and stay recognisable.
 
 from __future__ import annotations
 
-from headrace.api import Operation, Run, StreamJobStatus
+from headrace.api import Change, Operation, Run, StreamJobStatus
 from headrace.core.actions import DrainAttempt, PinRun, SeedRun, StartAttempt
+from headrace.core.changes import classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled_facts
-from headrace.core.model import Code
+from headrace.core.model import CodeProblem, Problem
 from headrace.core.restarts import without_failures
 
 
@@ -40,14 +41,35 @@ def begin(context: Context, why: str) -> Decision:
     return decision.saying(Sentence("Upgrade", f"run {operation.to_run}: {why}"))
 
 
+def refusal(context: Context) -> Problem | None:
+    """Why the spec and the code as they stand are not taken, if so; also in the middle of an upgrade."""
+    if context.job.rejected is not None:
+        return context.job.rejected
+    if isinstance(context.observed.code, CodeProblem):
+        return Problem("CodeProblem", context.observed.code.message)
+    run = context.status.run
+    assert run is not None  # there is something to upgrade
+    pinned = context.observed.pinned.get(run.number)
+    if pinned is None or context.job.spec.upgrade.state_compatible:
+        return None
+    changed = classify(pinned.spec, context.job.spec).of_class(Change.STATE)
+    if not changed:
+        return None
+    return Problem(
+        "StateChange",
+        f"{', '.join(each.path for each in changed)}: the state may not fit after this change. Put it back, "
+        "or say spec.upgrade.stateCompatible: true if you know that it fits",
+    )
+
+
 def without_lost_code(context: Context) -> Context:
-    """The code that an upgrade wants may be gone before it was kept: saved over by what cannot run.
+    """What an upgrade wants may be gone before it was kept: saved over by what cannot be taken.
 
     Keeping it is the first step, so where nothing is kept nothing was touched, and the upgrade is forgotten.
     Where something older is kept, the upgrade goes on with that: the old run may have ended already.
     """
     operation = context.status.operation
-    if operation is None or isinstance(context.observed.code, Code):
+    if operation is None or refusal(context) is None:
         return context
     pinned = context.observed.pinned.get(operation.to_run)
     kept = operation.model_copy(update={"revision": pinned.revision}) if pinned is not None else None
@@ -58,8 +80,8 @@ def under_way(context: Context) -> Decision | None:
     operation = context.status.operation
     if operation is None:
         return None
-    if isinstance(context.observed.code, Code) and context.wanted_revision != operation.revision:
-        # A newer edit: the same upgrade, to something else. Code that cannot run does not replace what can.
+    if refusal(context) is None and context.wanted_revision != operation.revision:
+        # A newer edit: the same upgrade, to something else. What cannot be taken does not replace what can.
         operation = operation.model_copy(update={"revision": context.wanted_revision})
         context = context.with_status(context.status.model_copy(update={"operation": operation}))
     return _carry_on(context, operation)

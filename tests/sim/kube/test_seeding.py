@@ -1,7 +1,14 @@
 """Copies of state, and what may happen around them: none is begun upon, abandoned or trusted by mistake."""
 
-from headrace.kube.resources import PODS
+from headrace.kube.resources import CONFIG_MAPS, PODS
 from tests.sim.kube.cluster import NAMESPACE, FakeCluster
+
+
+def running(spec: dict | None = None) -> FakeCluster:
+    cluster = FakeCluster(spec)
+    cluster.settle()
+    assert cluster.condition("Ready") == ("True", "Running")
+    return cluster
 
 
 def runs(cluster: FakeCluster) -> list[tuple[int, int]]:
@@ -67,3 +74,30 @@ def test_who_begins_anew_after_a_copy_that_failed_does_not_begin_with_half_of_it
     passes(cluster)
     assert runs(cluster) == [(1, 2)]
     assert cluster.seeds == {1: "older/run-4"}
+
+
+# ---- edits in the middle of an upgrade ---------------------------------------------------------------
+
+
+def test_an_edit_that_may_not_fit_the_state_is_refused_in_the_middle_of_an_upgrade_too():
+    cluster = running({"application": {"file": "job.py"}, "state": {"partitions": 8}})
+    cluster.edit(application={"args": ["--x"]})
+    copying(cluster)
+    cluster.edit(state={"partitions": 16})
+    cluster.api.set((PODS.plural, NAMESPACE, keepers(cluster)[0]), {"status": None})
+    cluster.settle()
+    assert runs(cluster) == [(1, 1), (2, 1)]
+    assert cluster.condition("Stalled") == ("True", "StateChange")
+    assert '"partitions": 8' in cluster.api.of(CONFIG_MAPS)["clicks-r2"]["data"]["spec.json"]
+
+
+def test_a_spec_that_cannot_be_read_does_not_turn_an_upgrade_back():
+    cluster = running()
+    cluster.edit(application={"args": ["--x"]})
+    place = copying(cluster)
+    cluster.edit(application={"file": None})
+    cluster.api.set(place, {"status": None})
+    cluster.settle()
+    assert runs(cluster) == [(1, 1), (2, 1)]
+    assert '"--x"' in cluster.api.of(CONFIG_MAPS)["clicks-r2"]["data"]["spec.json"]
+    assert cluster.condition("Stalled") == ("True", "InvalidSpec")
