@@ -67,11 +67,14 @@ def without_lost_code(context: Context) -> Context:
 
     Keeping it is the first step, so where nothing is kept nothing was touched, and the upgrade is forgotten.
     Where something older is kept, the upgrade goes on with that: the old run may have ended already.
+    Once its state is being copied, the old run goes on no more: the copy would lack what it writes then.
     """
     operation = context.status.operation
     if operation is None or refusal(context) is None:
         return context
     pinned = context.observed.pinned.get(operation.to_run)
+    if pinned is None and operation.step == "Seeding":
+        return context
     kept = operation.model_copy(update={"revision": pinned.revision}) if pinned is not None else None
     return context.with_status(context.status.model_copy(update={"operation": kept}))
 
@@ -80,7 +83,15 @@ def under_way(context: Context) -> Decision | None:
     operation = context.status.operation
     if operation is None:
         return None
-    if refusal(context) is None and context.wanted_revision != operation.revision:
+    refused = refusal(context)
+    if refused is not None and operation.to_run not in context.observed.pinned:
+        return Decision(
+            status=context.status,
+            state="Stalled",
+            facts=stalled_facts(refused.reason, refused.message),
+            says=(Sentence(refused.reason, refused.message),),
+        )
+    if refused is None and context.wanted_revision != operation.revision:
         # A newer edit: the same upgrade, to something else. What cannot be taken does not replace what can.
         operation = operation.model_copy(update={"revision": context.wanted_revision})
         context = context.with_status(context.status.model_copy(update={"operation": operation}))

@@ -3,6 +3,9 @@
 from headrace.kube.resources import CONFIG_MAPS, PODS
 from tests.sim.kube.cluster import NAMESPACE, FakeCluster
 
+CODE = {"metadata": {"name": "code", "namespace": NAMESPACE}, "data": {"job.py": "print(1)"}}
+CODE_PLACE = (CONFIG_MAPS.plural, NAMESPACE, "code")
+
 
 def running(spec: dict | None = None) -> FakeCluster:
     cluster = FakeCluster(spec)
@@ -101,3 +104,28 @@ def test_a_spec_that_cannot_be_read_does_not_turn_an_upgrade_back():
     assert runs(cluster) == [(1, 1), (2, 1)]
     assert '"--x"' in cluster.api.of(CONFIG_MAPS)["clicks-r2"]["data"]["spec.json"]
     assert cluster.condition("Stalled") == ("True", "InvalidSpec")
+
+
+def test_a_run_whose_state_was_copied_does_not_go_on():
+    """The store keeps the copy: what the old run wrote after it would be lost to the new one."""
+    cluster = FakeCluster({"application": {"configMap": {"name": "code"}}})
+    cluster.api.put_new(CONFIG_MAPS, CODE)
+    cluster.settle()
+    cluster.api.set(CODE_PLACE, {"data": {"job.py": "print(2)"}})
+    copying(cluster)
+    # A newer edit: killed between taking the old pin of run 2 away and making the new one.
+    cluster.api.set(CODE_PLACE, {"data": {"job.py": "print(3)"}})
+    cluster.api.writes_left = 2
+    cluster.pass_once()
+    assert cluster.pins() == ["clicks-r1"]
+    cluster.api.set((PODS.plural, NAMESPACE, keepers(cluster)[0]), {"status": None})
+    cluster.kubelets_work()
+    assert 2 in cluster.seeds
+    cluster.api.set(CODE_PLACE, {"data": {"job.py": "print(3"}})
+    passes(cluster)
+    assert runs(cluster) == [(1, 1)]
+    assert cluster.condition("Stalled") == ("True", "CodeProblem")
+    cluster.api.set(CODE_PLACE, {"data": {"job.py": "print(4)"}})
+    cluster.settle()
+    assert runs(cluster) == [(1, 1), (2, 1)]
+    assert cluster.condition("Ready") == ("True", "Running")
