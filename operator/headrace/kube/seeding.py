@@ -11,8 +11,8 @@ from headrace.core.manifests.keeper_pod import TRY_LABEL
 from headrace.core.model import Job
 from headrace.kube.client import Api, Object
 from headrace.kube.errors import AlreadyExists, NotFound
-from headrace.kube.found import Found, is_leaving, label, name_of, uid_of
-from headrace.kube.pods import finished_at
+from headrace.kube.found import Found, label, name_of, uid_of
+from headrace.kube.pods import finished_at, has_ended
 from headrace.kube.resources import PODS
 from headrace.kube.store import lineages_of
 
@@ -24,8 +24,8 @@ async def seed(
     api: Api, platform: Platform, job: Job, found: Found, action: SeedRun, *, now: datetime
 ) -> None:
     tries = found.seedings(action.to_run)
-    if any(is_under_way(pod) for pod in tries):
-        return
+    if any(not has_ended(pod) for pod in tries):
+        return  # also one that is leaving: it copies to its last moment, and does not hear a polite signal
     number = int(label(tries[-1], TRY_LABEL)) if tries else 0
     if tries and now < due_again(tries[-1], number):
         return
@@ -47,10 +47,6 @@ async def seed(
     for pod in tries[:-1]:
         with contextlib.suppress(NotFound):
             await api.delete(PODS, job.namespace, name_of(pod), uid=uid_of(pod))
-
-
-def is_under_way(pod: Object) -> bool:
-    return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") and not is_leaving(pod)
 
 
 def due_again(failed: Object, number: int) -> datetime:

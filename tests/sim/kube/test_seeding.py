@@ -129,3 +129,21 @@ def test_a_run_whose_state_was_copied_does_not_go_on():
     cluster.settle()
     assert runs(cluster) == [(1, 1), (2, 1)]
     assert cluster.condition("Ready") == ("True", "Running")
+
+
+# ---- the keeper's own life ---------------------------------------------------------------------------
+
+
+def test_a_keeper_that_is_leaving_still_copies_and_is_waited_for():
+    """Evicted, it has its time of grace, and hears no polite signal: a second one would not be alone, and
+    nor would the driver after it."""
+    cluster = running()
+    cluster.edit(application={"args": ["--x"]})
+    place = copying(cluster)
+    cluster.api.set(place, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:30Z"}})
+    passes(cluster)
+    assert keepers(cluster) == ["clicks-r2-seed-1"]
+    assert runs(cluster) == [(1, 1)]
+    cluster.api.remove(place)
+    cluster.settle()
+    assert runs(cluster) == [(1, 1), (2, 1)]
