@@ -170,6 +170,8 @@ class Observed:
     pinned: dict[int, PinnedRun] = field(default_factory=dict)
     seeded_runs: frozenset[int] = frozenset()
     seed_problem: str | None = None
+    # Why a copy of state that was asked for has not begun: no node has room, …
+    seed_waiting: Problem | None = None
     # Why the platform refused to start the intended attempt: a quota, an admission rule.
     start_problem: Problem | None = None
     # None where there are none to be seen: `headrace dev` runs them inside the driver.

@@ -123,7 +123,11 @@ def _seed(context: Context, operation: Operation) -> Decision:
 
 def copy_state(context: Context, seed: SeedRun) -> Decision:
     """Ask for the copy, again while it fails: a run never starts on half of a state."""
-    problem = context.observed.seed_problem
+    problem, waiting = context.observed.seed_problem, context.observed.seed_waiting
+    if problem is None and waiting is not None:
+        message = f"the state of run {seed.from_run} is to be copied: {waiting.message}"
+        facts = progress_facts(waiting.reason, message)
+        return Decision(status=context.status, state="Upgrading", facts=facts, actions=(seed,))
     if problem is None:
         return _upgrading(context, f"copying the state of run {seed.from_run}", seed)
     message = f"the state of run {seed.from_run} could not be copied: {problem}"

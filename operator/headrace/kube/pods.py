@@ -49,7 +49,6 @@ def observed_attempt(
     """`report` is the agent's word; `assumed` is what is believed of a running container without it."""
     labels, status = pod["metadata"]["labels"], pod.get("status", {})
     ended = ended_of(pod)
-    deleted_at = pod["metadata"].get("deletionTimestamp")
     return ObservedAttempt(
         run=int(labels[RUN_LABEL]),
         number=int(labels[ATTEMPT_LABEL]),
@@ -58,7 +57,7 @@ def observed_attempt(
         ended=ended,
         queries=tuple(_query(query) for query in (report or {}).get("queries", ())),
         waiting=waiting_of(status) if ended is None else None,
-        lost=ended is None and deleted_at is not None and now > _time(deleted_at) + _LOST_AFTER,
+        lost=ended is None and is_lost(pod, now=now),
         image=_image(status),
     )
 
@@ -96,6 +95,12 @@ def finished_at(pod: Pod) -> datetime | None:
 def has_ended(pod: Pod) -> bool:
     """Whether no container of it can do anything any more."""
     return pod.get("status", {}).get("phase") in _FINAL_PHASES
+
+
+def is_lost(pod: Pod, *, now: datetime) -> bool:
+    """Told to go, and still there long after the time that it was given: its node does not answer."""
+    deleted_at = pod["metadata"].get("deletionTimestamp")
+    return deleted_at is not None and now > _time(deleted_at) + _LOST_AFTER
 
 
 def is_placed(pod: Pod) -> bool:

@@ -34,6 +34,7 @@ from headrace.kube.pods import (
     FAILED_MOUNT,
     earlier_lineage_of,
     has_ended,
+    is_lost,
     is_running,
     keeper_result,
     may_wait_for_volumes,
@@ -107,7 +108,8 @@ async def look(
             for run, pin in found.pins.items()
         },
         seeded_runs=_seeded_runs(found),
-        seed_problem=_seed_problem(found, status),
+        seed_problem=_seed_problem(job, found, status, memory),
+        seed_waiting=_seed_waiting(found, status, now=now),
         start_problem=memory.start_problems.get((job.uid, *current)) if current is not None else None,
         executors=_executors(found, status, executor_set),
         earlier=_earlier(found),
@@ -228,10 +230,31 @@ def _seeded_runs(found: Found) -> frozenset[int]:
     return frozenset(int(label(pod, RUN_LABEL)) for pod in done)
 
 
-def _seed_problem(found: Found, status: StreamJobStatus) -> str | None:
-    """Of the last try that failed, also while the next one is under way: until one succeeds."""
-    to_run = status.operation.to_run if status.operation is not None else 1
-    failed = [pod for pod in found.seedings(to_run) if pod.get("status", {}).get("phase") == "Failed"]
+def _seedings(found: Found, status: StreamJobStatus) -> list[Object]:
+    return found.seedings(status.operation.to_run if status.operation is not None else 1)
+
+
+def _seed_waiting(found: Found, status: StreamJobStatus, *, now: datetime) -> Problem | None:
+    """Why the copy that is asked for does not begin, or does not end."""
+    for pod in _seedings(found, status):
+        if has_ended(pod):
+            continue
+        if is_lost(pod, now=now):
+            message = (
+                f"{name_of(pod)} is on a node that does not answer, and may be copying still. The job goes on "
+                "when the node is back or removed"
+            )
+            return Problem("NodeLost", message)
+        if (waiting := waiting_of(pod.get("status", {}))) is not None:
+            return replace(waiting, message=f"{name_of(pod)} waits: {waiting.message}")
+    return None
+
+
+def _seed_problem(job: Job, found: Found, status: StreamJobStatus, memory: Memory) -> str | None:
+    """Of the last try that failed, also while the next one is under way; or why none can be made."""
+    if (refused := memory.seed_problems.get(job.uid)) is not None:
+        return refused.message
+    failed = [pod for pod in _seedings(found, status) if pod.get("status", {}).get("phase") == "Failed"]
     if not failed:
         return None
     return keeper_result(failed[-1], KEEPER_CONTAINER)["message"] or "the keeper pod failed"

@@ -94,7 +94,7 @@ class KubeSubstrate:
             case PinRun():
                 await self._pin(job, sight, action)
             case SeedRun():
-                await seed(self.api, self.platform, job, sight.found, action, now=now)
+                await seed(self.api, self.platform, job, sight.found, action, memory=self.memory, now=now)
             case StartAttempt():
                 await self._start(job, status, sight, action)
             case DrainAttempt():

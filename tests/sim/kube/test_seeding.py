@@ -147,3 +147,36 @@ def test_a_keeper_that_is_leaving_still_copies_and_is_waited_for():
     cluster.api.remove(place)
     cluster.settle()
     assert runs(cluster) == [(1, 1), (2, 1)]
+
+
+def test_a_keeper_that_finds_no_node_says_so_and_a_corrected_edit_replaces_it():
+    cluster = running()
+    cluster.edit(driver={"nodeSelector": {"disk": "sdd"}})
+    place = copying(cluster)
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3"}
+    cluster.api.set(place, {"status": {"phase": "Pending", "conditions": [unschedulable]}})
+    cluster.pass_once()
+    assert cluster.condition("Reconciling") == ("True", "Unschedulable")
+    cluster.edit(driver={"nodeSelector": {"disk": "ssd"}})
+    cluster.settle()
+    assert runs(cluster) == [(1, 1), (2, 1)]
+    assert cluster.condition("Ready") == ("True", "Running")
+
+
+def test_a_keeper_that_the_platform_refuses_is_told_in_its_words():
+    cluster = running()
+    cluster.edit(application={"args": ["--x"]})
+    create = cluster.api.create
+
+    async def full(resource, namespace, body):
+        if resource is PODS:
+            cluster.api.faults = ["quota"]
+        return await create(resource, namespace, body)
+
+    cluster.api.create = full
+    passes(cluster)
+    assert cluster.condition("Stalled") == ("True", "SeedFailed")
+    assert "exceeded quota" in cluster.status.condition("Stalled").message
+    cluster.api.create = create
+    cluster.settle()
+    assert runs(cluster) == [(1, 1), (2, 1)]

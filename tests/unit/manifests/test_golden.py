@@ -60,6 +60,7 @@ def test_the_objects_of_a_run():
         **who,
         spec=attempt.spec,
         lineages=attempt.store.rpartition("/")[0],
+        revision=pin.revision,
         from_uid=attempt.job_uid,
         from_run=3,
         to_run=4,

@@ -16,6 +16,7 @@ from headrace.core.manifests.attempt import DriverAttempt, Platform
 from headrace.core.manifests.code import fetched_files
 from headrace.core.manifests.ownership import (
     LINEAGE_LABEL,
+    REVISION_LABEL,
     ROLE_LABEL,
     Manifest,
     job_labels,
@@ -54,6 +55,9 @@ class Seeding:
     lineages: str
     """The place of all lineages of this name in the store: <location>/<namespace>/<name>."""
 
+    revision: str
+    """Of the run that it is made for."""
+
     from_uid: str
     from_run: int
     to_run: int
@@ -66,7 +70,11 @@ class Seeding:
 
 
 def seeding_pod(seeding: Seeding, platform: Platform) -> Manifest:
-    labels = {**job_labels(seeding.job, role=KEEPER_ROLE, run=seeding.to_run), TRY_LABEL: str(seeding.number)}
+    labels = {
+        **job_labels(seeding.job, role=KEEPER_ROLE, run=seeding.to_run),
+        TRY_LABEL: str(seeding.number),
+        REVISION_LABEL: seeding.revision,
+    }
     command = [
         "seed",
         f"--store={seeding.lineages}",

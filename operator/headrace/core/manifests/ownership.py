@@ -13,6 +13,8 @@ RUN_LABEL = f"{GROUP}/run"
 ATTEMPT_LABEL = f"{GROUP}/attempt"
 EPOCH_LABEL = f"{GROUP}/epoch"
 ROLE_LABEL = f"{GROUP}/role"
+# Of the spec that a pod was made from: an edit may be what it waits for.
+REVISION_LABEL = f"{GROUP}/revision"
 # Uid of the job, on what it does not own.
 LINEAGE_LABEL = f"{GROUP}/lineage"
 
