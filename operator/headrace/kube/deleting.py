@@ -9,10 +9,11 @@ from headrace.api import FINALIZER
 from headrace.core.actions import DeleteCheckpoints
 from headrace.core.manifests import Deletion, Platform, deletion_pod
 from headrace.core.manifests.keeper_pod import TRY_LABEL
+from headrace.core.manifests.ownership import GENERATION_LABEL
 from headrace.core.model import Job, Problem
 from headrace.kube.client import Api, Object
 from headrace.kube.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound
-from headrace.kube.found import Found, label, name_of, uid_of
+from headrace.kube.found import Found, is_leaving, label, name_of, uid_of
 from headrace.kube.memory import Memory
 from headrace.kube.pods import has_ended
 from headrace.kube.resources import PODS, STREAM_JOBS
@@ -51,7 +52,8 @@ async def delete_checkpoints(
 ) -> None:
     """With the spec as it stands: whoever corrects the store's settings gets the job out of its trouble."""
     tries = found.deletions
-    if any(not has_ended(pod) for pod in tries):
+    if under_way := tuple(pod for pod in tries if not has_ended(pod)):
+        await _remove(api, job, tuple(pod for pod in under_way if _waits_in_vain(pod, job.generation)))
         return
     number = int(label(tries[-1], TRY_LABEL)) if tries else 0
     if tries and now < due_again(tries[-1], number):
@@ -62,6 +64,7 @@ async def delete_checkpoints(
         job_uid=job.uid,
         spec=job.spec,
         lineages=_lineages(job, found, platform, action.path),
+        generation=job.generation,
         number=number + 1,
     )
     try:
@@ -78,6 +81,12 @@ async def delete_checkpoints(
 async def stop_deleting(api: Api, job: Job, found: Found) -> None:
     """Nobody owns these pods, so nobody else removes them."""
     await _remove(api, job, found.deletions)
+
+
+def _waits_in_vain(pod: Object, generation: int) -> bool:
+    """It has not begun, and was made from a spec that was edited since."""
+    pending = pod.get("status", {}).get("phase") == "Pending"
+    return pending and not is_leaving(pod) and label(pod, GENERATION_LABEL) != str(generation)
 
 
 def _lineages(job: Job, found: Found, platform: Platform, path: str | None) -> str:

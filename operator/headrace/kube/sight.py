@@ -279,6 +279,9 @@ def _removal_problem(job: Job, found: Found, memory: Memory) -> Problem | None:
     """Of the last try that failed, also while the next one is under way; or why none can be made."""
     if (refused := memory.removal_problems.get(job.uid)) is not None:
         return refused
+    for pod in found.deletions:
+        if not has_ended(pod) and (waiting := waiting_of(pod.get("status", {}))) is not None:
+            return Problem("DeletionFailed", f"{name_of(pod)} waits: {waiting.message}")
     failed = [pod for pod in found.deletions if pod.get("status", {}).get("phase") == "Failed"]
     if not failed:
         return None

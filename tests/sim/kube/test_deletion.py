@@ -307,6 +307,25 @@ def test_a_paused_job_says_what_it_waits_for():
     assert not cluster.exists and cluster.removed == []
 
 
+def test_a_keeper_that_finds_no_node_says_so_and_a_corrected_edit_replaces_it():
+    cluster = running()
+    cluster.edit(driver={"nodeSelector": {"disk": "sdd"}})
+    cluster.settle()
+    cluster.delete_job()
+    while not (keepers := [name for name in cluster.api.of(PODS) if "delete" in name]):
+        cluster.kubelets_work()
+        cluster.pass_once()
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3"}
+    waiting = {"phase": "Pending", "conditions": [unschedulable]}
+    cluster.api.set((PODS.plural, NAMESPACE, keepers[0]), {"status": waiting})
+    passes(cluster)
+    assert "0/3" in message(cluster) and "spec.deletionPolicy: Retain" in message(cluster)
+    cluster.edit(driver={"nodeSelector": None})
+    cluster.settle()
+    assert nothing_is_left(cluster)
+    assert len(cluster.removed) == 1
+
+
 # ---- the operator's own misfortunes -------------------------------------------------------------------
 
 

@@ -66,7 +66,7 @@ def test_the_objects_of_a_run():
         to_run=4,
         number=1,
     )
-    deletion = Deletion(**who, spec=attempt.spec, lineages=seeding.lineages, number=1)
+    deletion = Deletion(**who, spec=attempt.spec, lineages=seeding.lineages, generation=7, number=1)
     compare("run", [run_pin(pin), seeding_pod(seeding, PLATFORM), deletion_pod(deletion, PLATFORM)])
 
 

@@ -15,6 +15,7 @@ from headrace.api.storage import S3
 from headrace.core.manifests.attempt import DriverAttempt, Platform
 from headrace.core.manifests.code import fetched_files
 from headrace.core.manifests.ownership import (
+    GENERATION_LABEL,
     LINEAGE_LABEL,
     REVISION_LABEL,
     ROLE_LABEL,
@@ -103,6 +104,9 @@ class Deletion:
     lineages: str
     """The place of all lineages of this name in the store: <location>/<namespace>/<name>."""
 
+    generation: int
+    """Of the spec that it is made from."""
+
     number: int
     """Counts the tries, from 1."""
 
@@ -119,6 +123,7 @@ def deletion_pod(deletion: Deletion, platform: Platform) -> Manifest:
         ROLE_LABEL: DELETION_ROLE,
         LINEAGE_LABEL: deletion.job_uid,
         TRY_LABEL: str(deletion.number),
+        GENERATION_LABEL: str(deletion.generation),
     }
     metadata = {
         "name": deletion.name,

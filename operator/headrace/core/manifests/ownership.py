@@ -15,6 +15,7 @@ EPOCH_LABEL = f"{GROUP}/epoch"
 ROLE_LABEL = f"{GROUP}/role"
 # Of the spec that a pod was made from: an edit may be what it waits for.
 REVISION_LABEL = f"{GROUP}/revision"
+GENERATION_LABEL = f"{GROUP}/generation"
 # Uid of the job, on what it does not own.
 LINEAGE_LABEL = f"{GROUP}/lineage"
 
