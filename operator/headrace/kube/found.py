@@ -64,7 +64,7 @@ def sort_out(
         executors=tuple(executors),
         keepers=tuple(pod for pod in ours if label(pod, ROLE_LABEL) == KEEPER_ROLE),
         deletions=tuple(sorted(deletions, key=lambda pod: int(label(pod, TRY_LABEL)))),
-        pins={pin.run: pin for thing in pins for pin in [_pin(thing, known_pins)]},
+        pins={pin.run: pin for thing in pins if (pin := _pin(thing, known_pins)) is not None},
         config_maps={name_of(thing): thing for thing in _ours(config_maps, job)},
         services={name_of(thing): thing for thing in _ours(services, job)},
         foreign=tuple(pod for pod in pods if not any(pod in known for known in (ours, executors, deletions))),
@@ -101,11 +101,13 @@ def is_leaving(thing: Object) -> bool:
     return thing["metadata"].get("deletionTimestamp") is not None
 
 
-def _pin(config_map: Object, known: MutableMapping[str, RunPin]) -> RunPin:
+def _pin(config_map: Object, known: MutableMapping[str, RunPin]) -> RunPin | None:
     uid = uid_of(config_map)
-    if uid not in known:
-        known[uid] = read_run_pin(config_map, run=int(label(config_map, RUN_LABEL)))
-    return known[uid]
+    if (pin := known.get(uid)) is None:
+        pin = read_run_pin(config_map, run=int(label(config_map, RUN_LABEL)))
+        if pin is not None:
+            known[uid] = pin
+    return pin
 
 
 def _ours(things: Iterable[Object], job: Job) -> list[Object]:

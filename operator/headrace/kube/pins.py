@@ -15,4 +15,5 @@ async def pinned_spec(api: Api, *, namespace: str, job: str, job_uid: str, run: 
         found = await api.get(CONFIG_MAPS, namespace, f"{job}-r{run}")
     except NotFound:
         return None
-    return read_run_pin(found, run=run).spec if is_owned(found, job_uid) else None
+    pin = read_run_pin(found, run=run) if is_owned(found, job_uid) else None
+    return pin.spec if pin is not None else None

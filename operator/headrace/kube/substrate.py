@@ -29,7 +29,7 @@ from headrace.core.actions import (
 )
 from headrace.core.manifests import Platform, RunPin, run_pin
 from headrace.core.manifests.ownership import ROLE_LABEL
-from headrace.core.model import AttemptPhase, Code, Job
+from headrace.core.model import AttemptPhase, Code, Job, Problem
 from headrace.core.revision import revision_of
 from headrace.kube.agent import Agents, AgentTokens
 from headrace.kube.budget import keep_budget
@@ -180,8 +180,12 @@ class KubeSubstrate:
         number = (action.run, action.attempt)
         if number in sight.found.drivers:
             return  # started before, by us or by one that was killed: it is observed, not started again
-        attempt = driver_attempt(job, status, sight.found.pins[action.run], number, epoch=action.epoch)
         try:
+            pin = sight.found.pins.get(action.run)
+            if pin is None:
+                message = f"the ConfigMap {job.name}-r{action.run}, which says what to run, is gone or unreadable"
+                raise StartRefused(Problem("NoPin", message))
+            attempt = driver_attempt(job, status, pin, number, epoch=action.epoch)
             await start(self.api, self.tokens, self.platform, attempt, found=sight.found)
         except StartRefused as refused:
             self.memory.start_problems[(job.uid, *number)] = refused.problem

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pydantic import ValidationError
+
 from headrace.api import StreamJobSpec
 from headrace.core.manifests.config_map import code_key
 from headrace.core.manifests.ownership import Manifest, job_labels, owned_metadata
@@ -55,9 +57,14 @@ def run_pin(pin: RunPin) -> Manifest:
     }
 
 
-def read_run_pin(config_map: Manifest, *, run: int) -> RunPin:
-    """The pin in a ConfigMap that `run_pin` made."""
+def read_run_pin(config_map: Manifest, *, run: int) -> RunPin | None:
+    """The pin in a ConfigMap that `run_pin` made; None where that of another version wrote what ours cannot
+    read."""
     metadata, data = config_map["metadata"], config_map["data"]
+    try:
+        spec = StreamJobSpec.parse(json.loads(data[_SPEC]))
+    except ValidationError:
+        return None
     owner = metadata["ownerReferences"][0]
     prefix = code_key("")
     return RunPin(
@@ -67,7 +74,7 @@ def read_run_pin(config_map: Manifest, *, run: int) -> RunPin:
         run=run,
         revision=data[_REVISION],
         code_digest=data[_CODE_DIGEST],
-        spec=StreamJobSpec.parse(json.loads(data[_SPEC])),
+        spec=spec,
         location=data[_LOCATION],
         code={key.removeprefix(prefix): text for key, text in data.items() if key.startswith(prefix)},
     )
