@@ -19,6 +19,7 @@ from headrace.kube.agent import AgentTokens
 from headrace.kube.client import Api
 from headrace.kube.errors import AlreadyExists, Denied, Invalid
 from headrace.kube.found import AttemptNumber, Found, is_owned, name_of, uid_of
+from headrace.kube.pods import has_ended
 from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from headrace.kube.sight import attempt_uid
 from headrace.kube.store import lineages_of
@@ -56,8 +57,8 @@ def driver_attempt(
 async def start(
     api: Api, tokens: AgentTokens, platform: Platform, attempt: DriverAttempt, *, found: Found
 ) -> None:
-    if found.foreign:
-        names = ", ".join(name_of(pod) for pod in found.foreign)
+    if writers := [pod for pod in found.foreign if not has_ended(pod)]:
+        names = ", ".join(name_of(pod) for pod in writers)
         message = f"{names}: left by an earlier {attempt.job}, and may still write. Delete it if it stays"
         raise StartRefused(Problem("WaitingForWriter", message))
     try:

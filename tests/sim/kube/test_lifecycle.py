@@ -342,6 +342,21 @@ def test_a_pod_of_an_earlier_job_of_the_same_name_is_waited_for():
     assert cluster.condition("Ready") == ("True", "Running")
 
 
+def test_a_pod_of_an_earlier_job_that_has_ended_holds_nothing_up():
+    """Such as the keeper that removed its checkpoints: nobody owns it, so nobody takes it away."""
+    cluster = FakeCluster()
+    labels = {"headrace.dev/job": "clicks", "headrace.dev/role": "deletion", "headrace.dev/lineage": "older"}
+    keeper = {"metadata": {"name": "clicks-older-delete-1", "namespace": NAMESPACE, "labels": labels}}
+    cluster.api.put_new(PODS, keeper)
+    place = (PODS.plural, NAMESPACE, "clicks-older-delete-1")
+    cluster.api.set(place, {"status": {"phase": "Running"}})
+    cluster.pass_once()
+    assert cluster.live_drivers() == []
+    cluster.api.set(place, {"status": {"phase": "Succeeded"}})
+    cluster.settle()
+    assert cluster.condition("Ready") == ("True", "Running")
+
+
 def test_a_pin_of_another_version_of_headrace_is_no_obstacle(running: FakeCluster):
     """Of an old run it does not matter. Of the run itself it cannot be compared: so the spec rules."""
     running.edit(application={"args": ["--x"]})
