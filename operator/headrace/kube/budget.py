@@ -18,6 +18,8 @@ log = logging.getLogger("headrace")
 
 
 async def keep_budget(api: Api, memory: Memory, job: Job) -> None:
+    if job.deleting:
+        return  # it goes with the job; the garbage collector may have taken it already
     wanted = job.spec.driver.evictions == "Block"
     never_wanted = job.generation == 1  # as it was created, the spec has asked for none
     if not wanted and (never_wanted or job.uid in memory.without_budget):

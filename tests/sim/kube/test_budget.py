@@ -84,3 +84,15 @@ def test_any_single_write_may_fail(fault: str, write: int):
     cluster.settle()
     assert budgets(cluster) == ["clicks-driver"]
     assert cluster.status.state == "Running"
+
+
+def test_the_budget_of_a_job_that_is_deleted_in_the_foreground_is_not_made_anew():
+    """The garbage collector takes it, and would wait for the next one as long as we make another."""
+    cluster = running({**BLOCK, "deletionPolicy": "Delete"})
+    cluster.agent().deaf = True  # so that the driver takes its time
+    cluster.delete_job(foreground=True)
+    for _ in range(3):
+        cluster.collect_garbage()
+        cluster.pass_once()
+    assert cluster.exists
+    assert budgets(cluster) == []
