@@ -241,8 +241,8 @@ def _seed_waiting(found: Found, status: StreamJobStatus, *, now: datetime) -> Pr
             continue
         if is_lost(pod, now=now):
             message = (
-                f"{name_of(pod)} is on a node that does not answer, and may be copying still. The job goes on "
-                "when the node is back or removed"
+                f"{name_of(pod)} is on a node that does not answer, and may be copying still. The job goes "
+                "on when the node is back or removed"
             )
             return Problem("NodeLost", message)
         if (waiting := waiting_of(pod.get("status", {}))) is not None:

@@ -33,6 +33,13 @@ class StartRefused(Exception):
         self.problem = problem
 
 
+def pin_of(job: Job, found: Found, run: int) -> RunPin:
+    if (pin := found.pins.get(run)) is not None:
+        return pin
+    message = f"the ConfigMap {job.name}-r{run}, which says what to run, is gone or cannot be read"
+    raise StartRefused(Problem("NoPin", message))
+
+
 def driver_attempt(
     job: Job, status: StreamJobStatus, pin: RunPin, number: AttemptNumber, *, epoch: int
 ) -> DriverAttempt:

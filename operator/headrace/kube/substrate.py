@@ -29,7 +29,7 @@ from headrace.core.actions import (
 )
 from headrace.core.manifests import Platform, RunPin, run_pin
 from headrace.core.manifests.ownership import ROLE_LABEL
-from headrace.core.model import AttemptPhase, Code, Job, Problem
+from headrace.core.model import AttemptPhase, Code, Job
 from headrace.core.revision import revision_of
 from headrace.kube.agent import Agents, AgentTokens
 from headrace.kube.budget import keep_budget
@@ -43,7 +43,7 @@ from headrace.kube.pods import ended_of, observed_attempt
 from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS
 from headrace.kube.seeding import seed
 from headrace.kube.sight import Sight, agent_address, look
-from headrace.kube.starting import StartRefused, driver_attempt, start
+from headrace.kube.starting import StartRefused, driver_attempt, pin_of, start
 from headrace.kube.store import location_of
 from headrace.kube.tidy import Leftover
 from headrace.kube.upkeep import remove, repair
@@ -181,10 +181,7 @@ class KubeSubstrate:
         if number in sight.found.drivers:
             return  # started before, by us or by one that was killed: it is observed, not started again
         try:
-            pin = sight.found.pins.get(action.run)
-            if pin is None:
-                message = f"the ConfigMap {job.name}-r{action.run}, which says what to run, is gone or unreadable"
-                raise StartRefused(Problem("NoPin", message))
+            pin = pin_of(job, sight.found, action.run)
             attempt = driver_attempt(job, status, pin, number, epoch=action.epoch)
             await start(self.api, self.tokens, self.platform, attempt, found=sight.found)
         except StartRefused as refused:
