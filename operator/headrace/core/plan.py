@@ -393,6 +393,12 @@ def _with_ended_attempt(context: Context) -> StreamJobStatus:
     run = context.status.run
     if run is None or run.attempt is None or run.attempt.state != "Started":
         return context.status
+    ended = context.current.ended if context.current is not None else None
+    if ended is not None and ended.ending is Ending.COMPLETED:
+        # It was done by then. Started again, it would do over what nobody asked for.
+        record = record_ending(context.status, ended, context.job.spec.restart, now=context.now)
+        status = context.with_attempt(state="Ended").model_copy(update=record)
+        return status.model_copy(update={"completed_at": ended.at or context.now})
     return context.with_attempt(state="Ended").model_copy(update=without_failures(context.status))
 
 

@@ -89,3 +89,18 @@ def test_an_unknown_zone_is_refused_before_anything_starts_and_changes_nothing_l
     cluster.moment = FIRST
     cluster.settle()
     assert cluster.started == [(1, 1, 1), (1, 2, 2)]
+
+
+def test_a_job_that_completes_as_it_is_suspended_is_completed_when_it_is_resumed():
+    """It was done before anybody asked it to stop: its next start is the schedule's, not the resume."""
+    cluster = FakeCluster(NIGHTLY)
+    cluster.settle()
+    cluster.end_driver(cluster.driver_place(), "Completed", 0)
+    cluster.edit(suspend=True)
+    cluster.settle()
+    assert cluster.condition("Ready") == ("True", "Suspended")
+    cluster.edit(suspend=False)
+    cluster.settle()
+    assert cluster.started == [(1, 1, 1)]
+    assert cluster.condition("Ready") == ("True", "Completed")
+    assert cluster.status.next_start_at is not None
