@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from datetime import datetime
 
 from headrace.api import FINALIZER
@@ -13,7 +14,7 @@ from headrace.core.manifests.ownership import GENERATION_LABEL
 from headrace.core.model import Job, Problem
 from headrace.kube.client import Api, Object
 from headrace.kube.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound
-from headrace.kube.found import Found, is_leaving, label, name_of, uid_of
+from headrace.kube.found import Found, is_deletion, is_leaving, label, name_of, uid_of
 from headrace.kube.memory import Memory
 from headrace.kube.pods import has_ended
 from headrace.kube.resources import PODS, STREAM_JOBS
@@ -53,7 +54,8 @@ async def delete_checkpoints(
     """With the spec as it stands: whoever corrects the store's settings gets the job out of its trouble."""
     tries = found.deletions
     if under_way := tuple(pod for pod in tries if not has_ended(pod)):
-        await _remove(api, job, tuple(pod for pod in under_way if _waits_in_vain(pod, job.generation)))
+        vain = tuple(pod for pod in under_way if _waits_in_vain(pod, job.generation))
+        await _remove(api, job.namespace, vain)
         return
     number = int(label(tries[-1], TRY_LABEL)) if tries else 0
     if tries and now < due_again(tries[-1], number):
@@ -75,12 +77,20 @@ async def delete_checkpoints(
         raise
     memory.removal_problems.pop(job.uid, None)
     # The last one that failed stays until there is news: it is what tells why.
-    await _remove(api, job, tries[:-1])
+    await _remove(api, job.namespace, tries[:-1])
 
 
 async def stop_deleting(api: Api, job: Job, found: Found) -> None:
     """Nobody owns these pods, so nobody else removes them."""
-    await _remove(api, job, found.deletions)
+    await _remove(api, job.namespace, found.deletions)
+
+
+async def stop_unread(api: Api, looked_at: Object, pods: Iterable[Object]) -> bool:
+    """The same for a job whose spec cannot be read, among the pods under its label. Whether all have ended."""
+    seen = looked_at["metadata"]
+    deletions = tuple(pod for pod in pods if is_deletion(pod, seen["uid"]))
+    await _remove(api, seen["namespace"], deletions)
+    return all(map(has_ended, deletions))
 
 
 def _waits_in_vain(pod: Object, generation: int) -> bool:
@@ -97,7 +107,7 @@ def _lineages(job: Job, found: Found, platform: Platform, path: str | None) -> s
     return lineages_of(job, location)
 
 
-async def _remove(api: Api, job: Job, pods: tuple[Object, ...]) -> None:
+async def _remove(api: Api, namespace: str, pods: tuple[Object, ...]) -> None:
     for pod in pods:
         with contextlib.suppress(NotFound):
-            await api.delete(PODS, job.namespace, name_of(pod), uid=uid_of(pod))
+            await api.delete(PODS, namespace, name_of(pod), uid=uid_of(pod))

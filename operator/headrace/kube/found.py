@@ -57,7 +57,7 @@ def sort_out(
     ours = [pod for pod in pods if is_owned(pod, job.uid)]
     # Spark makes the executors, so they are not ours by ownership.
     executors = [pod for pod in pods if label(pod, ROLE_LABEL) == "executor"]
-    deletions = [pod for pod in pods if _is_deletion(pod, job)]
+    deletions = [pod for pod in pods if is_deletion(pod, job.uid)]
     pins = [thing for thing in _ours(config_maps, job) if label(thing, ROLE_LABEL) == PIN_ROLE]
     return Found(
         drivers={attempt_of(pod): pod for pod in ours if label(pod, ROLE_LABEL) == "driver"},
@@ -76,9 +76,9 @@ def is_owned(thing: Object, job_uid: str) -> bool:
     return any(owner["uid"] == job_uid for owner in owners)
 
 
-def _is_deletion(pod: Object, job: Job) -> bool:
+def is_deletion(pod: Object, job_uid: str) -> bool:
     """Not ours by ownership: see its builder."""
-    return label(pod, ROLE_LABEL) == DELETION_ROLE and label(pod, LINEAGE_LABEL) == job.uid
+    return label(pod, ROLE_LABEL) == DELETION_ROLE and label(pod, LINEAGE_LABEL) == job_uid
 
 
 def attempt_of(thing: Object) -> AttemptNumber:

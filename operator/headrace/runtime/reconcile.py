@@ -23,12 +23,12 @@ from headrace.core.validate import deletes_checkpoints, is_held, job_of, validat
 from headrace.kube.agent import AgentAddress
 from headrace.kube.cache import Cache, JobKey, version_of
 from headrace.kube.client import Api, Object, status_patch
-from headrace.kube.deleting import set_finalizer
+from headrace.kube.deleting import set_finalizer, stop_unread
 from headrace.kube.errors import Conflict
 from headrace.kube.found import is_leaving
 from headrace.kube.pins import pinned_spec
 from headrace.kube.pods import is_placed
-from headrace.kube.resources import STREAM_JOBS
+from headrace.kube.resources import PODS, STREAM_JOBS
 from headrace.kube.sight import Sight, current_attempt
 from headrace.kube.substrate import KubeSubstrate
 from headrace.kube.tidy import leftovers
@@ -156,12 +156,15 @@ class Reconciler:
 
     async def _reject(self, manifest: Object, status: StreamJobStatus, problem: Problem) -> Outcome:
         """There is nothing to go on with: no run, and no spec to make one of."""
-        leaving = is_leaving(manifest)
+        leaving, recheck_after = is_leaving(manifest), None
         if is_held(manifest) and (not deletes_checkpoints(manifest) or (leaving and status.run is None)):
             self._make_sure_to_lead()
-            await set_finalizer(self.api, manifest, wanted=False)
-            if leaving:
-                return GONE
+            if await stop_unread(self.api, manifest, self.cache.children(PODS, _key(manifest))):
+                await set_finalizer(self.api, manifest, wanted=False)
+                if leaving:
+                    return GONE
+            else:
+                recheck_after = _RECHECK_SECONDS  # it goes when the removal has ended
         if leaving:
             problem = Problem(problem.reason, way_out(problem.message))
         generation = manifest["metadata"]["generation"]
@@ -172,7 +175,7 @@ class Reconciler:
         )
         await self._write_status(manifest, after)
         await self._say(manifest, (Sentence(problem.reason, problem.message),))
-        return Outcome(status=after)
+        return Outcome(status=after, recheck_after=recheck_after)
 
     async def _write_status(self, manifest: Object, status: StreamJobStatus) -> bool:
         """Whether there was anything to write."""

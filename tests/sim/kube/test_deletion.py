@@ -326,6 +326,17 @@ def test_a_keeper_that_finds_no_node_says_so_and_a_corrected_edit_replaces_it():
     assert len(cluster.removed) == 1
 
 
+def test_retain_stops_the_removal_also_where_the_spec_cannot_be_read_any_more():
+    cluster = running()
+    cluster.delete_job(foreground=True)  # which takes the pins, too
+    while not [pod for name, pod in cluster.api.of(PODS).items() if "delete" in name and "status" in pod]:
+        passes(cluster, 1)
+    cluster.edit(deletionPolicy="Retain", application={"file": None})
+    cluster.settle()
+    assert nothing_is_left(cluster)
+    assert cluster.removed == []
+
+
 # ---- the operator's own misfortunes -------------------------------------------------------------------
 
 
