@@ -100,8 +100,10 @@ class Encryption(ApiModel):
 class S3(ApiModel):
     """How S3 is reached. Nothing here is needed on AWS with workload identity."""
 
-    endpoint: Annotated[str, ENDPOINT] | None = restart_field(
-        "URL of an S3 server that is not AWS (MinIO, Ceph, …). It must support conditional PUT.", default=None
+    endpoint: Annotated[str, ENDPOINT] | None = state_field(
+        """URL of an S3 server that is not AWS (MinIO, Ceph, …). It must support conditional PUT. The state of
+        a job does not move to another server with an edit.""",
+        default=None,
     )
     region: Annotated[str, REGION] | None = restart_field("Region of the bucket.", default=None)
     path_style: bool | None = restart_field(
