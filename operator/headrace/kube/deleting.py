@@ -86,7 +86,7 @@ async def stop_deleting(api: Api, job: Job, found: Found) -> None:
 
 
 async def stop_unread(api: Api, looked_at: Object, pods: Iterable[Object]) -> bool:
-    """The same for a job whose spec cannot be read, among the pods under its label. Whether all have ended."""
+    """The same for a job whose spec cannot be read; `pods` are under its label. Whether all have ended."""
     seen = looked_at["metadata"]
     deletions = tuple(pod for pod in pods if is_deletion(pod, seen["uid"]))
     await _remove(api, seen["namespace"], deletions)
