@@ -183,7 +183,7 @@ def test_a_keeper_that_the_platform_refuses_is_told_in_its_words():
 
 
 def test_another_s3_server_is_not_gone_to_without_a_word():
-    """The state lies on the old one. On the new one nothing would be found, and the run begin from nothing."""
+    """The state lies on the old one. On the new one nothing would be found, and be begun with."""
     s3 = {"location": "s3://streams/checkpoints", "s3": {"endpoint": "http://old:9000"}}
     cluster = running({"application": {"file": "job.py"}, "checkpoint": s3})
     cluster.edit(checkpoint={"s3": {"endpoint": "http://new:9000"}})
