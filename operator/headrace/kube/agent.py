@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import aiohttp
 
 from headrace.core.manifests.places import AGENT_PORT
+from headrace.core.model import AttemptPhase
 
+_LONGEST_ANSWER = 4_000_000
 _TIMEOUT = aiohttp.ClientTimeout(total=3.0, sock_connect=1.5)
 
 
@@ -49,7 +52,8 @@ class HttpAgents:
     port: int = AGENT_PORT
 
     async def status(self, address: AgentAddress) -> dict[str, Any] | None:
-        return await self._call("GET", "/v1/status", address)
+        report = await self._call("GET", "/v1/status", address)
+        return report if report is not None and _makes_sense(report) else None
 
     async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
         path = f"/v1/drain?timeoutSeconds={timeout_seconds}"
@@ -65,6 +69,34 @@ class HttpAgents:
             async with self.session.request(
                 method, f"http://{host}:{self.port}{path}", headers=headers, timeout=_TIMEOUT
             ) as response:
-                return await response.json() if response.status < 300 else None
-        except (aiohttp.ClientError, TimeoutError, ValueError):
+                return await _read(response) if response.status < 300 else None
+        except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError):
             return None
+
+
+async def _read(response: aiohttp.ClientResponse) -> dict[str, Any] | None:
+    """Only so much: it comes out of a container in which the user's code runs."""
+    content = bytearray()
+    async for chunk in response.content.iter_any():
+        content += chunk
+        if len(content) > _LONGEST_ANSWER:
+            return None
+    answer = json.loads(content)
+    return cast(dict[str, Any], answer) if isinstance(answer, dict) else None
+
+
+def _makes_sense(report: dict[str, Any]) -> bool:
+    """Whether it has what decisions are made from. The rest is numbers, each of which may be missing."""
+    phase, queries = report.get("phase"), report.get("queries")
+    return (
+        isinstance(phase, str)
+        and phase in set(AttemptPhase)
+        and isinstance(queries, list)
+        and all(isinstance(query, dict) and _is_query(query) for query in cast(list[Any], queries))
+    )
+
+
+def _is_query(query: dict[str, Any]) -> bool:
+    batch = query.get("committedBatch")
+    known = isinstance(query.get("name"), str) and isinstance(query.get("active"), bool)
+    return known and (batch is None or isinstance(batch, int))

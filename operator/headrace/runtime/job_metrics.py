@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -243,7 +244,7 @@ class JobMetrics(Collector):
             family = GaugeMetricFamily(f"headrace_job_{name}", text, labels=QUERY_LABELS)
             for key, sample in self._samples.items():
                 for query in _queries(sample.report):
-                    if (value := read(sample, query, now)) is not None:
+                    if (value := _number(partial(read, sample, query, now))) is not None:
                         family.add_metric([*key, query["name"]], value)
             yield family
         for name, text, recall in REMEMBERED_GAUGES:
@@ -278,10 +279,19 @@ def _newer(before: Remembered, query: Query) -> Remembered:
     """A driver that has only begun does not know when its predecessor committed."""
     interval = query.get("triggerIntervalMs")
     return Remembered(
-        committed_at=_moment(query.get("lastCommitAt")) or before.committed_at,
-        progress_at=_moment(query.get("lastProgressAt")) or before.progress_at,
-        interval_seconds=interval / 1000 if interval is not None else None,
+        committed_at=_number(lambda: _moment(query.get("lastCommitAt"))) or before.committed_at,
+        progress_at=_number(lambda: _moment(query.get("lastProgressAt"))) or before.progress_at,
+        interval_seconds=_number(lambda: _thousandth(interval)),
     )
+
+
+def _number(read: Callable[[], Any]) -> float | None:
+    """A driver may say what it likes: what is no number is not known, and does no harm to the others."""
+    try:
+        value = read()
+        return None if value is None else float(value)
+    except (TypeError, ValueError, AttributeError, OverflowError):
+        return None
 
 
 def _should_run(job: JobSample) -> bool:

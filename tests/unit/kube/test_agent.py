@@ -14,6 +14,9 @@ TOKENS = AgentTokens(b"a key of the operator")
 UID = "job-r1-a1"
 
 
+REPORT = {"phase": "Running", "queries": [{"name": "q", "active": True}]}
+
+
 @pytest.fixture
 def limits() -> list[float | None]:
     """How long drains may take, as the agent was told."""
@@ -27,6 +30,14 @@ def port(limits: list[float | None]) -> Iterator[int]:
         return {"phase": "Draining"}
 
     served = Served(status=lambda: {"phase": "Running"}, drain=drain, metrics=lambda: b"")
+def said() -> dict:
+    """What the agent says of itself."""
+    return {"report": REPORT}
+
+
+@pytest.fixture
+def port(said: dict) -> Iterator[int]:
+    served = Served(status=lambda: said["report"], drain=lambda: {"phase": "Draining"}, metrics=lambda: b"")
     listening = socket.create_server(("127.0.0.1", 0))
     agent = Agent(listening, token=TOKENS.of(UID), uid=UID, served=served)
     agent.start()
@@ -47,6 +58,29 @@ def asked(port: int, *, uid: str = UID, tokens: AgentTokens = TOKENS) -> tuple:
 def test_the_right_token_and_uid_are_answered(port: int, limits: list[float | None]):
     assert asked(port) == ({"phase": "Running"}, True)
     assert limits == [90.5]
+def test_the_right_token_and_uid_are_answered(port: int):
+    assert asked(port) == (REPORT, True)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        {},
+        [],
+        {"phase": "Running"},
+        {"phase": "OfTheFuture", "queries": []},
+        {"phase": ["Running"], "queries": []},
+        {"phase": "Running", "queries": {}},
+        {"phase": "Running", "queries": ["q"]},
+        {"phase": "Running", "queries": [{"name": "q"}]},
+        {"phase": "Running", "queries": [{"name": 1, "active": True}]},
+        {**REPORT, "more": "x" * 5_000_000},
+    ],
+)
+def test_what_makes_no_sense_is_no_answer(port: int, said: dict, report):
+    """It comes out of a container in which the user's code runs: no driver may bring the operator down."""
+    said["report"] = report
+    assert asked(port)[0] is None
 
 
 def test_another_attempt_at_the_same_address_is_not_mistaken(port: int):

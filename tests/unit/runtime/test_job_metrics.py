@@ -37,6 +37,18 @@ class World:
         }
 
 
+def test_numbers_that_are_none_have_no_sample_and_harm_nobody():
+    world = World()
+    report = a_report()
+    wrong = {"lag": "much", "batchDurationMs": "long", "lastCommitAt": "yesterday", "stateRows": [1]}
+    world.tell({**report, "queries": [{**report["queries"][0], **wrong}]})
+    found = world.samples()
+    assert not {"lag_rows", "lag_seconds", "batch_duration_seconds", "state_rows"} & found.keys()
+    assert found["headrace_jobs"] == 1
+    assert found["event_latency_seconds"] == 2.5
+    assert found["progress_age_seconds"] == 3
+
+
 def test_a_report_in_numbers():
     world = World()
     world.tell(a_report())
