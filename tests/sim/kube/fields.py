@@ -101,7 +101,7 @@ EDITS: dict[str, Edit] = {
     "imagePullSecrets": Edit([{"name": "registry"}]),
     "sparkConf": Edit({"spark.sql.session.timeZone": "UTC"}),
     "checkpoint.location": Edit("s3://elsewhere/checkpoints", _STATE_FITS),
-    "checkpoint.s3.endpoint": Edit("https://s3.example.com:9000"),
+    "checkpoint.s3.endpoint": Edit("https://s3.example.com:9000", _STATE_FITS),
     "checkpoint.s3.region": Edit("eu-central-1"),
     "checkpoint.s3.pathStyle": Edit(True),
     "checkpoint.s3.ca.secret": Edit("ca"),
