@@ -144,6 +144,13 @@ def start_services(cluster: Cluster, namespace: str, image: str) -> Services:
     return services
 
 
+def rather_on(node: str) -> dict[str, Any]:
+    """An affinity to a node of the native cluster; elsewhere it means nothing."""
+    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    preferred = {"weight": 100, "preference": {"matchExpressions": [here]}}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}}
+
+
 def _pod_and_service(
     name: str, script: str, image: str, *, port: int, env: list[dict[str, Any]], namespace: str
 ) -> list[dict[str, Any]]:
@@ -175,6 +182,8 @@ def _pod_and_service(
         "spec": {
             "containers": [container],
             "volumes": volumes,
+            # Beside the control plane: tests that lose another node still want to speak to them.
+            "affinity": rather_on("node1"),
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": 1,
         },

@@ -12,7 +12,7 @@ from tests.cluster.processes import wait_until
 from tests.e2e.install import NAMESPACE, Installed
 from tests.e2e.kafka_counts import COUNT_BY_KEY, Topic, spec_for
 from tests.e2e.nodes import own_nodes
-from tests.e2e.services import Services
+from tests.e2e.services import Services, rather_on
 from tests.e2e.streamjobs import Job, Object
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
@@ -25,30 +25,14 @@ def topic(topic_named: Callable[[str], Topic]) -> Topic:
     return topic_named("orders")
 
 
-# What is done to a driver there must not hit the control plane, which is node 1's.
-RATHER_ON_NODE_2 = {
-    "nodeAffinity": {
-        "preferredDuringSchedulingIgnoredDuringExecution": [
-            {
-                "weight": 100,
-                "preference": {
-                    "matchExpressions": [
-                        {"key": "kubernetes.io/hostname", "operator": "In", "values": ["node2"]}
-                    ]
-                },
-            }
-        ]
-    }
-}
-
-
 @pytest.fixture(scope="module")
 def job(job_named: Callable[..., Job], services: Services, topic: Topic) -> Iterator[Job]:
     orders = job_named("orders")
     orders.write_code("counts-code", COUNT_BY_KEY)
     topic.produce(1000)
     spec = spec_for(services, topic, drainTimeout="5s")
-    spec["driver"]["affinity"] = RATHER_ON_NODE_2
+    # What is done to a driver there does not hit the control plane, which is node 1's.
+    spec["driver"]["affinity"] = rather_on("node2")
     orders.apply(spec)
     orders.wait_ready(seconds=400)
     yield orders
