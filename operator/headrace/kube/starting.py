@@ -14,11 +14,12 @@ from headrace.core.manifests import (
     driver_service,
     token_secret,
 )
+from headrace.core.manifests.ownership import JOB_LABEL
 from headrace.core.model import Job, Problem
 from headrace.kube.agent import AgentTokens
 from headrace.kube.client import Api
 from headrace.kube.errors import AlreadyExists, Denied, Invalid
-from headrace.kube.found import AttemptNumber, Found, is_owned, name_of, uid_of
+from headrace.kube.found import AttemptNumber, Found, is_owned, label, name_of, uid_of
 from headrace.kube.pods import has_ended
 from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from headrace.kube.sight import attempt_uid
@@ -93,6 +94,10 @@ async def _create(api: Api, tokens: AgentTokens, platform: Platform, attempt: Dr
         pod = await api.get(PODS, namespace, attempt.name)
         if not is_owned(pod, attempt.job_uid):
             message = f"there is a pod {attempt.name} that is not this job's: delete it"
+            raise StartRefused(Problem("NameTaken", message)) from None
+        if label(pod, JOB_LABEL) != attempt.job:
+            # It is found by that label only: without it, this would be tried for ever.
+            message = f"the pod {attempt.name} has lost its label {JOB_LABEL}: put it back, or delete the pod"
             raise StartRefused(Problem("NameTaken", message)) from None
 
 

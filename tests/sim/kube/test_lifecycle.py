@@ -143,6 +143,21 @@ def test_suspend_drains_and_resume_goes_on(running: FakeCluster):
     assert runs(running) == [(1, 1), (1, 2)]
 
 
+@pytest.mark.parametrize(("owned", "words"), [(False, "not this job's"), (True, "lost its label")])
+def test_a_pod_that_has_the_drivers_name_and_cannot_be_found_is_named(owned: bool, words: str):
+    cluster = FakeCluster()
+    owner = [{"uid": cluster.api.objects[("streamjobs", NAMESPACE, JOB)]["metadata"]["uid"]}]
+    place = (PODS.plural, NAMESPACE, f"{JOB}-r1-a1")
+    meta = {"name": place[2], "namespace": NAMESPACE, "ownerReferences": owner if owned else []}
+    cluster.api.put_new(PODS, {"metadata": {**meta, "labels": {ROLE_LABEL: "driver"}}})
+    cluster.pass_once()
+    cluster.pass_once()
+    assert cluster.condition("Ready") == ("False", "NameTaken")
+    ready = cluster.status.condition("Ready")
+    assert ready is not None and words in ready.message
+    assert cluster.started == []
+
+
 def test_a_driver_without_a_single_executor_is_not_ready_and_says_why(running: FakeCluster):
     """Its queries are active, and stand still."""
     labels = {**running.api.objects[running.driver_place()]["metadata"]["labels"], ROLE_LABEL: "executor"}
