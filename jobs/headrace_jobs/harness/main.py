@@ -24,15 +24,19 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     keeper = keep_log()
     _log_to_stderr()
+    log = logging.getLogger("headrace")
     try:
         run_file = read_run_file(arguments.run_file)
-        token = _read_token(run_file)
+        driver = Driver(run_file, _read_token(run_file), keeper)
     except RunFileInvalid as problem:
-        logging.getLogger("headrace").error("%s: %s", arguments.run_file, problem)  # noqa: TRY400
-        if keeper is not None:
-            keeper.finish()
-        return Reason.INTERNAL_ERROR.exit_code
-    return Driver(run_file, token, keeper).run()
+        log.error("%s: %s", arguments.run_file, problem)  # noqa: TRY400
+    except Exception:
+        log.exception("the driver could not begin")
+    else:
+        return driver.run()
+    if keeper is not None:
+        keeper.finish()  # with us the whole container ends, and with it whoever passes the log on
+    return Reason.INTERNAL_ERROR.exit_code
 
 
 def _read_token(run_file: RunFile) -> str:
