@@ -34,8 +34,8 @@ def test_the_log_of_a_failed_attempt_is_kept_in_the_store(drive):
     ):
         assert word in text
         assert word in driver.log()
-    # Nothing of it is lost on its way to the pod's log.
-    assert driver.log().endswith(text)
+    # Nothing of it is lost on its way to the pod's log; Spark's workers may have had a word after it.
+    assert text in driver.log()
 
 
 def test_an_attempt_that_ends_well_leaves_no_log_there(drive):
