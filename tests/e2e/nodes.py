@@ -33,11 +33,14 @@ class Nodes:
     def lost(self, node: int) -> Iterator[None]:
         """Its kubelet stands still: to the cluster the node is lost, whatever goes on running on it."""
         kubelet = namespaces.processes_inside(self.cluster.nodes[node])["kubelet"]
+        # The `nsenter` that started it stops with it, and would never reap it: then the node could not end.
+        entered_by = int(Path(f"/proc/{kubelet}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(kubelet, signal.SIGSTOP)
         try:
             yield
         finally:
-            os.kill(kubelet, signal.SIGCONT)
+            for pid in (kubelet, entered_by):
+                os.kill(pid, signal.SIGCONT)
 
     def wait_node(self, node: int, ready: str, *, seconds: float) -> None:
         def reached() -> bool:
