@@ -9,16 +9,15 @@ from datetime import datetime
 from headrace.api import FINALIZER
 from headrace.core.actions import DeleteCheckpoints
 from headrace.core.manifests import Deletion, Platform, deletion_pod
-from headrace.core.manifests.keeper_pod import TRY_LABEL
 from headrace.core.manifests.ownership import GENERATION_LABEL
 from headrace.core.model import Job, Problem
 from headrace.kube.client import Api, Object
 from headrace.kube.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound
-from headrace.kube.found import Found, is_deletion, is_leaving, label, name_of, uid_of
+from headrace.kube.found import Found, is_deletion
+from headrace.kube.keepers import next_try, remove_pods, waits_in_vain
 from headrace.kube.memory import Memory
 from headrace.kube.pods import has_ended
 from headrace.kube.resources import PODS, STREAM_JOBS
-from headrace.kube.seeding import due_again
 from headrace.kube.store import lineages_of, location_of
 
 
@@ -54,11 +53,10 @@ async def delete_checkpoints(
     """With the spec as it stands: whoever corrects the store's settings gets the job out of its trouble."""
     tries = found.deletions
     if under_way := tuple(pod for pod in tries if not has_ended(pod)):
-        vain = tuple(pod for pod in under_way if _waits_in_vain(pod, job.generation))
-        await _remove(api, job.namespace, vain)
+        vain = [pod for pod in under_way if waits_in_vain(pod, GENERATION_LABEL, str(job.generation))]
+        await remove_pods(api, job.namespace, vain)
         return
-    number = int(label(tries[-1], TRY_LABEL)) if tries else 0
-    if tries and now < due_again(tries[-1], number):
+    if (number := next_try(tries, now=now)) is None:
         return
     deletion = Deletion(
         namespace=job.namespace,
@@ -67,7 +65,7 @@ async def delete_checkpoints(
         spec=job.spec,
         lineages=_lineages(job, found, platform, action.path),
         generation=job.generation,
-        number=number + 1,
+        number=number,
     )
     try:
         with contextlib.suppress(AlreadyExists):
@@ -77,26 +75,20 @@ async def delete_checkpoints(
         raise
     memory.removal_problems.pop(job.uid, None)
     # The last one that failed stays until there is news: it is what tells why.
-    await _remove(api, job.namespace, tries[:-1])
+    await remove_pods(api, job.namespace, tries[:-1])
 
 
 async def stop_deleting(api: Api, job: Job, found: Found) -> None:
     """Nobody owns these pods, so nobody else removes them."""
-    await _remove(api, job.namespace, found.deletions)
+    await remove_pods(api, job.namespace, found.deletions)
 
 
 async def stop_unread(api: Api, looked_at: Object, pods: Iterable[Object]) -> bool:
     """The same for a job whose spec cannot be read; `pods` are under its label. Whether all have ended."""
     seen = looked_at["metadata"]
     deletions = tuple(pod for pod in pods if is_deletion(pod, seen["uid"]))
-    await _remove(api, seen["namespace"], deletions)
+    await remove_pods(api, seen["namespace"], deletions)
     return all(map(has_ended, deletions))
-
-
-def _waits_in_vain(pod: Object, generation: int) -> bool:
-    """It has not begun, and was made from a spec that was edited since."""
-    pending = pod.get("status", {}).get("phase") == "Pending"
-    return pending and not is_leaving(pod) and label(pod, GENERATION_LABEL) != str(generation)
 
 
 def _lineages(job: Job, found: Found, platform: Platform, path: str | None) -> str:
@@ -105,9 +97,3 @@ def _lineages(job: Job, found: Found, platform: Platform, path: str | None) -> s
     location = location_of(job, found, platform)
     assert location is not None  # validation has made sure
     return lineages_of(job, location)
-
-
-async def _remove(api: Api, namespace: str, pods: tuple[Object, ...]) -> None:
-    for pod in pods:
-        with contextlib.suppress(NotFound):
-            await api.delete(PODS, namespace, name_of(pod), uid=uid_of(pod))
