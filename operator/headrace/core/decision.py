@@ -135,3 +135,12 @@ def stalled_facts(reason: str, message: str) -> tuple[Fact, Fact, Fact]:
         Fact(type="Reconciling", true=False, reason=reason),
         Fact(type="Stalled", true=True, reason=reason, message=message),
     )
+
+
+def stalled(context: Context, reason: str, message: str) -> Decision:
+    return Decision(
+        status=context.status,
+        state="Stalled",
+        facts=stalled_facts(reason, message),
+        says=(Sentence(reason, message),),
+    )

@@ -16,12 +16,12 @@ the same bounds and stay recognisable.
 
 from __future__ import annotations
 
-from headrace.api import Change, Operation, Run, StreamJobStatus
-from headrace.core.actions import DrainAttempt, PinRun, SeedRun, StartAttempt
+from headrace.api import Change, Operation
+from headrace.core.actions import DrainAttempt, PinRun, SeedRun
 from headrace.core.changes import classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled_facts
 from headrace.core.model import CodeProblem, Problem
-from headrace.core.restarts import without_failures
+from headrace.core.starting import begin_run, copy_state, start_intended
 
 
 def begin(context: Context, why: str) -> Decision:
@@ -121,56 +121,7 @@ def _seed(context: Context, operation: Operation) -> Decision:
     return copy_state(context, SeedRun(from_run=operation.from_run, to_run=operation.to_run))
 
 
-def copy_state(context: Context, seed: SeedRun) -> Decision:
-    """Ask for the copy, again while it fails: a run never starts on half of a state."""
-    problem, waiting = context.observed.seed_problem, context.observed.seed_waiting
-    if problem is None and waiting is not None:
-        message = f"the state of run {seed.from_run} is to be copied: {waiting.message}"
-        facts = progress_facts(waiting.reason, message)
-        return Decision(status=context.status, state="Upgrading", facts=facts, actions=(seed,))
-    if problem is None:
-        return _upgrading(context, f"copying the state of run {seed.from_run}", seed)
-    message = f"the state of run {seed.from_run} could not be copied: {problem}"
-    return Decision(
-        status=context.status, state="Stalled", facts=stalled_facts("SeedFailed", message), actions=(seed,)
-    )
-
-
-def begin_run(context: Context, *, number: int, revision: str, seeded_from: int | None) -> StreamJobStatus:
-    """The status in which run `number` is the run, its first attempt intended."""
-    run = Run(
-        number=number,
-        revision=revision,
-        generation=context.job.generation,
-        started_at=context.now,
-        path=context.observed.pinned[number].path,
-        seeded_from=f"run-{seeded_from}" if seeded_from is not None else None,
-    )
-    begun = context.status.model_copy(
-        update={"run": run, "operation": None, **without_failures(context.status)}
-    )
-    return context.with_status(begun).with_intended_attempt(1)
-
-
-def start_intended(context: Context, status: StreamJobStatus, why: str) -> Decision:
-    run = status.run
-    assert run is not None and run.attempt is not None  # the caller intended it
-    start = StartAttempt(run=run.number, attempt=run.attempt.number, epoch=run.attempt.epoch)
-    said = Sentence("Starting", f"run {run.number}, attempt {run.attempt.number}: {why}")
-    again = context.status.run == run
-    # Refused by the platform, it is asked again: quotas and admission rules change without our knowing.
-    problem = context.observed.start_problem if again else None
-    shown = Sentence(problem.reason, problem.message) if problem is not None else said
-    return Decision(
-        status=status,
-        state="Starting",
-        facts=progress_facts(shown.reason, shown.message),
-        actions=(start,),
-        says=() if shown == said and again else (shown,),
-    )
-
-
-def _upgrading(context: Context, message: str, action: PinRun | DrainAttempt | SeedRun) -> Decision:
+def _upgrading(context: Context, message: str, action: PinRun | DrainAttempt) -> Decision:
     return Decision(
         status=context.status,
         state="Upgrading",

@@ -1,0 +1,155 @@
+"""The attempts of a run: watched while they run, and followed by another when one ends."""
+
+from __future__ import annotations
+
+from headrace.api import StreamJobStatus
+from headrace.core.actions import ScaleExecutors
+from headrace.core.beginning import earlier_lineage
+from headrace.core.conditions import Fact
+from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled_facts
+from headrace.core.finite import due_at, outlook, with_completion
+from headrace.core.model import AttemptPhase, Ended, Ending, ObservedAttempt, Problem
+from headrace.core.restarts import hold_reason, record_ending, without_failures
+from headrace.core.schedule import zone_problem
+from headrace.core.starting import start_intended, start_next
+
+
+def keep_alive(context: Context) -> Decision | None:
+    run = context.status.run
+    assert run is not None  # first_run answered before
+    current, seen = run.attempt, context.current
+    if current is None or current.state == "Ended":
+        return _next_attempt(context)
+    if seen is not None and seen.live:
+        return _running(context, seen)
+    if seen is not None:
+        return _ended(context, seen.ended or Ended(ending=Ending.UNKNOWN))
+    if current.state == "Intended":
+        return start_intended(context, context.status, "starting as intended")
+    return _ended(context, Ended(ending=Ending.UNKNOWN, message="the driver is gone without a trace"))
+
+
+def with_ended_attempt(context: Context) -> StreamJobStatus:
+    """The driver ended because we asked: no failure, whatever noise it made, and no wait before the next."""
+    run = context.status.run
+    if run is None or run.attempt is None or run.attempt.state != "Started":
+        return context.status
+    ended = context.current.ended if context.current is not None else None
+    if ended is not None and ended.ending is Ending.COMPLETED:
+        # It was done by then. Started again, it would do over what nobody asked for.
+        record = record_ending(context.status, ended, context.job.spec.restart, now=context.now)
+        status = context.with_attempt(state="Ended").model_copy(update=record)
+        return status.model_copy(update={"completed_at": ended.at or context.now})
+    return context.with_attempt(state="Ended").model_copy(update=without_failures(context.status))
+
+
+def _running(context: Context, seen: ObservedAttempt) -> Decision:
+    status = context.with_started_attempt(seen)
+    stuck = [query.name for query in seen.queries if query.stuck]
+    refusal = context.refusal()
+    if seen.phase is AttemptPhase.STARTING:
+        waiting = seen.waiting or Problem("Starting", "the driver is starting")
+        facts = progress_facts(waiting.reason, waiting.message)
+        return Decision(status=status, state="Starting", facts=facts)
+    if seen.phase is AttemptPhase.DRAINING:
+        facts = progress_facts("Ending", "the driver is ending")
+        return Decision(status=status, state="Ending", facts=facts)
+    if stuck:
+        ready = Fact(
+            type="Ready",
+            true=False,
+            reason="BatchStuck",
+            message=f"no end of the batch in {', '.join(stuck)}",
+        )
+        return Decision(status=status, state="Stuck", facts=(ready, *_settled()))
+    if (problem := _no_executor(context)) is not None:
+        ready, *rest = progress_facts(
+            problem.reason, f"the driver runs without an executor. {problem.message}"
+        )
+        return Decision(
+            status=status, state="Waiting", facts=(ready, *(refusal or rest)), actions=_scale(context)
+        )
+    ready = Fact(type="Ready", true=True, reason="Running", message="all queries are active")
+    return Decision(
+        status=status,
+        state="Running",
+        facts=(ready, *(refusal or _settled())),
+        actions=_scale(context),
+    )
+
+
+def _no_executor(context: Context) -> Problem | None:
+    """Why there is nobody to do the work, if so: a query without executors is active, and stands still."""
+    executors = context.observed.executors
+    return executors.waiting if executors is not None and executors.ready == 0 else None
+
+
+def _scale(context: Context) -> tuple[ScaleExecutors, ...]:
+    """A refused edit is refused as a whole: its number of executors is not taken either."""
+    run, executors = context.status.run, context.observed.executors
+    assert run is not None and run.attempt is not None  # it is running
+    count = context.job.spec.executors.count
+    if context.refused is not None or executors is None or executors.asked in (None, count):
+        return ()
+    return (
+        ScaleExecutors(run=run.number, attempt=run.attempt.number, epoch=run.attempt.epoch, replicas=count),
+    )
+
+
+def _ended(context: Context, ended: Ended) -> Decision:
+    """The driver is gone: say why, and decide whether and when another attempt follows."""
+    policy = context.job.spec.restart
+    record = record_ending(context.status, ended, policy, now=context.now)
+    status = context.with_attempt(state="Ended").model_copy(update=record)
+    if ended.ending is Ending.COMPLETED:
+        status = with_completion(context.job.spec.trigger, status, at=ended.at or context.now)
+    recorded = context.with_status(status)
+    following = earlier_lineage(recorded) or _next_attempt(recorded)
+    return following.saying(Sentence(ended.ending, ended.message or f"the driver ended: {ended.ending}"))
+
+
+def _next_attempt(context: Context) -> Decision:
+    status = context.status
+    held = hold_reason(status)
+    if held == Ending.COMPLETED:
+        return _completed(context)
+    last = status.last_termination
+    message = last.message if last is not None else ""
+    if held is not None:
+        return Decision(status=status, state="Failed", facts=stalled_facts(held, message))
+    due = status.restarts.next_at
+    if due is not None and due > context.now:
+        reason = last.reason if last is not None else "Backoff"
+        # The moment, not the seconds left: those would change the status with every look.
+        following = f"next attempt at {due:%H:%M:%S} UTC, after {status.restarts.in_a_row} in a row"
+        facts = progress_facts(reason, f"{message} ({following})")
+        return Decision(status=status, state="Backoff", facts=facts, recheck_at=due)
+    return start_next(context)
+
+
+def _completed(context: Context) -> Decision:
+    """A finite job is done: for good, or until its schedule says."""
+    trigger = context.job.spec.trigger
+    if (problem := zone_problem(trigger.time_zone)) is not None:
+        facts = stalled_facts("UnknownTimeZone", f"spec.trigger.timeZone: {problem}")
+        return Decision(status=context.status, state="Stalled", facts=facts)
+    due = due_at(context.job, context.status, now=context.now)
+    if due is not None and due <= context.now:
+        return start_next(context, f"due at {due:%Y-%m-%d %H:%M} UTC by spec.trigger.schedule")
+    message = f"all queries finished by themselves{outlook(trigger, due)}"
+    return Decision(
+        status=context.status.model_copy(update={"next_start_at": due}),
+        state="Completed",
+        facts=(
+            Fact(type="Ready", true=True, reason="Completed", message=message),
+            *(context.refusal() or _settled()),
+        ),
+        recheck_at=due,
+    )
+
+
+def _settled() -> tuple[Fact, Fact]:
+    return (
+        Fact(type="Reconciling", true=False, reason="Settled"),
+        Fact(type="Stalled", true=False, reason="Settled"),
+    )

@@ -1,0 +1,71 @@
+"""Starting drivers: what comes before the first attempt of a run, and how each attempt is intended."""
+
+from __future__ import annotations
+
+from headrace.api import Run, StreamJobStatus
+from headrace.core.actions import SeedRun, StartAttempt
+from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled_facts
+from headrace.core.restarts import without_failures
+
+
+def copy_state(context: Context, seed: SeedRun) -> Decision:
+    """Ask for the copy, again while it fails: a run never starts on half of a state."""
+    problem, waiting = context.observed.seed_problem, context.observed.seed_waiting
+    if problem is None and waiting is not None:
+        message = f"the state of run {seed.from_run} is to be copied: {waiting.message}"
+        facts = progress_facts(waiting.reason, message)
+        return Decision(status=context.status, state="Upgrading", facts=facts, actions=(seed,))
+    if problem is None:
+        return Decision(
+            status=context.status,
+            state="Upgrading",
+            facts=progress_facts("Upgrading", f"copying the state of run {seed.from_run}"),
+            actions=(seed,),
+        )
+    message = f"the state of run {seed.from_run} could not be copied: {problem}"
+    return Decision(
+        status=context.status, state="Stalled", facts=stalled_facts("SeedFailed", message), actions=(seed,)
+    )
+
+
+def begin_run(context: Context, *, number: int, revision: str, seeded_from: int | None) -> StreamJobStatus:
+    """The status in which run `number` is the run, its first attempt intended."""
+    run = Run(
+        number=number,
+        revision=revision,
+        generation=context.job.generation,
+        started_at=context.now,
+        path=context.observed.pinned[number].path,
+        seeded_from=f"run-{seeded_from}" if seeded_from is not None else None,
+    )
+    begun = context.status.model_copy(
+        update={"run": run, "operation": None, **without_failures(context.status)}
+    )
+    return context.with_status(begun).with_intended_attempt(1)
+
+
+def start_intended(context: Context, status: StreamJobStatus, why: str) -> Decision:
+    run = status.run
+    assert run is not None and run.attempt is not None  # the caller intended it
+    start = StartAttempt(run=run.number, attempt=run.attempt.number, epoch=run.attempt.epoch)
+    said = Sentence("Starting", f"run {run.number}, attempt {run.attempt.number}: {why}")
+    again = context.status.run == run
+    # Refused by the platform, it is asked again: quotas and admission rules change without our knowing.
+    problem = context.observed.start_problem if again else None
+    shown = Sentence(problem.reason, problem.message) if problem is not None else said
+    return Decision(
+        status=status,
+        state="Starting",
+        facts=progress_facts(shown.reason, shown.message),
+        actions=(start,),
+        says=() if shown == said and again else (shown,),
+    )
+
+
+def start_next(context: Context, why: str | None = None) -> Decision:
+    run = context.status.run
+    assert run is not None  # first_run answered before
+    number = run.attempt.number + 1 if run.attempt is not None else 1
+    failed = context.status.restarts.in_a_row > 0 and context.status.last_termination
+    after = f"after {failed.reason}, from the checkpoint" if failed else "from the checkpoint"
+    return start_intended(context, context.with_intended_attempt(number), why or after)
