@@ -13,6 +13,7 @@ API_VERSION = f"{GROUP}/{VERSION}"
 
 PAUSE_ANNOTATION = f"{GROUP}/paused"
 FINALIZER = f"{GROUP}/checkpoints"
+SAVEPOINT_FINALIZER = f"{GROUP}/savepoint"
 
 # The executors' StatefulSet is named by Spark: spark-s-<application id>-<resource profile>. Kubernetes
 # appends an 11-character revision hash to a StatefulSet's name and puts the result in a label of at most 63

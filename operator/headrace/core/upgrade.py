@@ -17,6 +17,7 @@ the same bounds and stay recognisable.
 from __future__ import annotations
 
 from headrace.api import Change, Operation
+from headrace.core import gates
 from headrace.core.actions import DrainAttempt, PinRun, SeedRun
 from headrace.core.changes import classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled_facts
@@ -103,6 +104,8 @@ def _carry_on(context: Context, operation: Operation) -> Decision:
     if pinned is None or pinned.revision != operation.revision:
         pin = PinRun(run=operation.to_run, revision=operation.revision, spec=context.job.spec)
         return _upgrading(context, f"keeping a copy of the code for run {operation.to_run}", pin)
+    if (waiting := gates.before_upgrade(context, operation)) is not None:
+        return waiting
     if context.live:
         attempt = context.live[0]
         drain = DrainAttempt(run=attempt.run, attempt=attempt.number, uid=attempt.uid, why=operation.reason)
