@@ -129,6 +129,8 @@ def _metrics_lines() -> Iterator[str]:
     yield from _table(
         (f"headrace_job_{name}", text) for name, text in (*gauges, *counters, job_metrics.LAST_END)
     )
+    yield from ("", "## Savepoints (labels `namespace`, `job`)")
+    yield from _table((f"headrace_savepoint_{name}", text) for name, text, _ in job_metrics.SAVEPOINT_GAUGES)
     yield from ("", "## Queries (labels `namespace`, `job`, `query`)", "")
     yield "From the driver's agent, asked every 15 seconds."
     queries = [(name, text) for name, text, _ in job_metrics.QUERY_GAUGES]

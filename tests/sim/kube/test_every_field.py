@@ -43,9 +43,6 @@ NOT_BUILT = {
         "autoscaling is not built: only its objective reaches the alerts",
     ),
     **dict.fromkeys(
-        [path for path in CLASSES if path.startswith("savepoints.")], "the operator takes no savepoints yet"
-    ),
-    **dict.fromkeys(
         [
             path
             for path in CLASSES
@@ -104,6 +101,21 @@ def objectives(cluster: FakeCluster) -> Any:
     return {name: of(sample) for name, _, of in JOB_GAUGES if "objective" in name}
 
 
+def savepoints(cluster: FakeCluster) -> Any:
+    """How many of each cause stay: of a dozen, after a week, and after an upgrade and a suspension."""
+    for number in range(12):
+        cluster.create_savepoint(f"hourly-{number}", cause="Schedule")
+    cluster.settle()
+    seen = [cluster.savepoint_causes()]
+    for step in ({}, {"application": {"args": ["--again"]}}, {"suspend": True}):
+        cluster.later(100 * 3600)
+        if step:
+            cluster.edit(**step)
+        cluster.settle()
+        seen.append(cluster.savepoint_causes())
+    return seen
+
+
 BEHAVIOURS: dict[str, Callable[[FakeCluster], Any]] = {
     "restart.backoff.min": restarts,
     "restart.backoff.max": restarts,
@@ -112,6 +124,7 @@ BEHAVIOURS: dict[str, Callable[[FakeCluster], Any]] = {
     "trigger.timeZone": next_start,
     "lostNode": lost_node,
     "upgrade.stateCompatible": state_change,
+    **{f"savepoints.{name}": savepoints for name in ("schedule", "keep", "maxAge", "onUpgrade", "onSuspend")},
     "objectives.latency": objectives,
     "autoscaling.lagObjective": objectives,
 }
