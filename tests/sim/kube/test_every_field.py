@@ -16,7 +16,7 @@ from headrace.api.model import leaves
 from headrace.core.changes import classify
 from headrace.core.manifests.keeper_pod import KEEPER_ROLE
 from headrace.core.manifests.ownership import ROLE_LABEL
-from headrace.kube.resources import CONFIG_MAPS, PODS
+from headrace.kube.resources import CONFIG_MAPS, PODS, STREAM_SAVEPOINTS
 from headrace.runtime.job_metrics import JOB_GAUGES, JobSample
 from tests.sim.kube.children import Picture, children, pinned
 from tests.sim.kube.cluster import JOB, NAMESPACE, FakeCluster
@@ -102,17 +102,23 @@ def objectives(cluster: FakeCluster) -> Any:
 
 
 def savepoints(cluster: FakeCluster) -> Any:
-    """How many of each cause stay: of a dozen, after a week, and after an upgrade and a suspension."""
+    """How many of each cause stay, and how many of those by the clock: of a dozen, after days, after an
+    upgrade and a suspension."""
+
+    def counted() -> Any:
+        by_clock = [name for name in cluster.api.of(STREAM_SAVEPOINTS) if name.startswith(f"{JOB}-2026")]
+        return cluster.savepoint_causes(), len(by_clock)
+
     for number in range(12):
         cluster.create_savepoint(f"hourly-{number}", cause="Schedule")
     cluster.settle()
-    seen = [cluster.savepoint_causes()]
+    seen = [counted()]
     for step in ({}, {"application": {"args": ["--again"]}}, {"suspend": True}):
         cluster.later(100 * 3600)
         if step:
             cluster.edit(**step)
         cluster.settle()
-        seen.append(cluster.savepoint_causes())
+        seen.append(counted())
     return seen
 
 

@@ -183,7 +183,7 @@ def test_an_operator_that_sees_the_past_removes_and_takes_nothing():
 
 
 class AnySavepoints(RuleBasedStateMachine):
-    """Savepoints asked for, deleted, failing; jobs edited, suspended and deleted; kills and faults between."""
+    """Savepoints asked for, deleted, failing; the job edited, suspended, crashed; kills and faults."""
 
     @initialize()
     def begin(self) -> None:
