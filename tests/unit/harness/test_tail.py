@@ -99,7 +99,7 @@ def test_a_pipe_that_does_not_block_loses_nothing():
 
     writer = threading.Thread(target=pass_on)
     writer.start()
-    with open(read, "rb") as reader:
+    with os.fdopen(read, "rb") as reader:
         assert reader.read() == data
     writer.join()
 
