@@ -31,6 +31,7 @@ from headrace.core.actions import AbandonAttempt, DrainAttempt
 from headrace.core.changes import classify
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Context, Decision, Plan, Sentence, progress_facts, stalled
+from headrace.core.edit_steps import live_news, sentence
 from headrace.core.executors import executors_status
 from headrace.core.model import Code, Job, Observed, ObservedAttempt
 
@@ -51,7 +52,7 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
     return Plan(
         status=after,
         actions=(*deletion.hold(job), *decision.actions),
-        says=decision.says,
+        says=(*live_news(context, after), *decision.says),
         recheck_at=decision.recheck_at,
     )
 
@@ -149,7 +150,8 @@ def edited(context: Context) -> Decision | None:
             "spec.upgrade.strategy: this version upgrades with the state only. Say Cold, or delete the job "
             "and create it anew with spec.startFrom: {none: true}",
         )
-    return upgrade.begin(context, change.sentence() if change.needs_run else "the code changed")
+    code_changed = pinned.code != code.digest
+    return upgrade.begin(context, sentence(change, context.job.spec, code_changed=code_changed))
 
 
 QUESTIONS: tuple[Question, ...] = (
