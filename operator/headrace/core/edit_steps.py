@@ -118,7 +118,9 @@ def sentence(change: ChangePlan, new: StreamJobSpec, *, code_changed: bool = Fal
 
 
 def _in_short(new: StreamJobSpec) -> str:
-    return "a new run without the state" if new.upgrade.strategy == "Stateless" else "a new run from its state"
+    return (
+        "a new run without the state" if new.upgrade.strategy == "Stateless" else "a new run from its state"
+    )
 
 
 def live_news(context: Context, after: StreamJobStatus) -> tuple[Sentence, ...]:
