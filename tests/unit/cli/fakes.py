@@ -60,13 +60,13 @@ class FakeTransport:
         if "dryRun" in query:
             return self.dry_run or Answer(200, body or {})
         try:
-            return Answer(200, asyncio.run(self._act(verb, resource, namespace, name, body, query)))
+            return Answer(200, asyncio.run(self._act(verb, resource, namespace, name, body=body, query=query)))
         except ApiError as error:
             status = _STATUSES.get(type(error), 500)
             reason = type(error).__name__
             return Answer(status, {"kind": "Status", "reason": reason, "message": str(error)})
 
-    async def _act(self, verb, resource, namespace, name, body, query) -> Object:
+    async def _act(self, verb, resource, namespace, name, *, body, query) -> Object:
         match verb:
             case "get":
                 return await self.api.get(resource, namespace, name)

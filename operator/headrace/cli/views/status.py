@@ -185,13 +185,13 @@ def _last_end(job: LiveJob, now: datetime) -> Text | None:
         return line
     if last.message:
         line.append(f"\n{last.message}")
-    if last.error_class:
-        line.append(f"\n{last.error_class}", "dim")
     if (frame := last.user_frame) is not None:
         # The message mostly begins with the place; the line of code is not in it.
         place = f"{frame.file}:{frame.line}"
         line.append("" if place in last.message else f"\n{place}", "bold")
         line.append(f"\n    {frame.code.strip()}" if frame.code else "", "bold")
+    if last.error_class:
+        line.append(f"\n{last.error_class}", "dim")
     if last.log_file:
         line.append(f"\nlog: {last.log_file}", "dim")
     return line
