@@ -7,7 +7,7 @@ of an edit, and the messages about a bad manifest.
 from headrace.api.application import Application
 from headrace.api.lifecycle import Restart, StartFrom, Trigger
 from headrace.api.model import Change
-from headrace.api.names import API_VERSION, FINALIZER, GROUP, PAUSE_ANNOTATION, VERSION
+from headrace.api.names import API_VERSION, FINALIZER, GROUP, PAUSE_ANNOTATION, ROLLBACK_ANNOTATION, VERSION
 from headrace.api.quantities import Duration, Memory
 from headrace.api.savepoint import StreamSavepoint, StreamSavepointSpec, StreamSavepointStatus
 from headrace.api.status import (
@@ -17,6 +17,7 @@ from headrace.api.status import (
     HistoryEntry,
     LagStatus,
     Operation,
+    Rejection,
     Restarts,
     Run,
     StableRun,
@@ -31,6 +32,7 @@ __all__ = [
     "FINALIZER",
     "GROUP",
     "PAUSE_ANNOTATION",
+    "ROLLBACK_ANNOTATION",
     "VERSION",
     "Application",
     "Attempt",
@@ -42,6 +44,7 @@ __all__ = [
     "LagStatus",
     "Memory",
     "Operation",
+    "Rejection",
     "Restart",
     "Restarts",
     "Run",

@@ -153,6 +153,7 @@ EDITS: dict[str, Edit] = {
     "upgrade.rehearsal.timeLimit": Edit("20m"),
     "upgrade.rehearsal.callForeachBatch": Edit(True),
     "upgrade.standby.maxAge": Edit("1h"),
+    "upgrade.startTimeout": Edit("20m"),
     "upgrade.verifyWindow": Edit("10m"),
     "upgrade.rollback": Edit("Manual"),
     "upgrade.stateCompatible": Edit(True),
