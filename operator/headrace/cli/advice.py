@@ -15,6 +15,8 @@ PROGRAM = "kubectl streamjob"
 class Health(StrEnum):
     FINE = "fine"
     BUSY = "busy"
+    # It runs, but not as it was asked to: an edit was refused or rolled back.
+    ATTENTION = "attention"
     TROUBLE = "trouble"
     RESTING = "resting"
 
@@ -29,10 +31,12 @@ class Advice:
 
 def health(job: LiveJob) -> Health:
     status = job.status
-    if _is(job, "Stalled") or _is(job, "DataLossRisk") or status.state in ("Failed", "Backoff", "Stuck"):
+    if _is(job, "DataLossRisk") or status.state in ("Failed", "Backoff", "Stuck"):
         return Health.TROUBLE
     if status.lag is not None and status.lag.band == "AtRisk":
         return Health.TROUBLE
+    if _is(job, "Stalled"):
+        return Health.ATTENTION if _is(job, "Ready") else Health.TROUBLE
     if job.paused or status.state in ("Suspended", "Completed", "Detached"):
         return Health.RESTING
     if job.unseen or job.deleting or status.operation is not None or not _is(job, "Ready"):
@@ -89,6 +93,10 @@ def _unseen(job: LiveJob) -> Advice | None:
 
 # What to do about a Stalled condition, by its reason; the message of the condition says why.
 _STALLED: dict[str, tuple[str, Callable[[LiveJob], str]]] = {
+    "RolledBack": (
+        "It runs, with the version before; the manifest still asks for what failed. Why it did:",
+        lambda job: _command(job, "history"),
+    ),
     "StateChange": (
         "The edit is refused and the job goes on as it was. See what it would do:",
         lambda _: f"{PROGRAM} plan -f job.yaml",
@@ -179,11 +187,11 @@ _QUESTIONS: tuple[Callable[[LiveJob], Advice | None], ...] = (
     _paused,
     _unseen,
     _undecided,
-    _rolled_back,
-    _stalled,
     _failing,
     _stuck,
+    _stalled,
     _changing,
+    _rolled_back,
     _losing,
     _suspended,
     _fine,

@@ -9,7 +9,11 @@ from typing import Any
 
 import click
 
+from headrace.cli.advice import Health, health
 from headrace.cli.cluster import Cluster, ClusterProblem
+from headrace.cli.jobs import events as events_of
+from headrace.cli.jobs import job, jobs, savepoints
+from headrace.cli.logs import LogRequest, read_log
 from headrace.cli.options import cluster_options, job_argument, machine_text, output_option
 
 _LOOK_AGAIN_SECONDS = 2.0
@@ -20,8 +24,6 @@ _LOOK_AGAIN_SECONDS = 2.0
 @cluster_options(lists=True)
 def list_jobs(cluster: Cluster, *, output: str | None) -> None:
     """All jobs: how each is, and what is worth a look."""
-    from headrace.cli.jobs import jobs  # noqa: PLC0415 - `--help` stays fast
-
     found = jobs(cluster)
     if output == "name":
         click.echo("\n".join(one.name for one in found), nl=bool(found))
@@ -45,9 +47,6 @@ def list_jobs(cluster: Cluster, *, output: str | None) -> None:
 @cluster_options()
 def status(cluster: Cluster, *, name: str, watch: bool, output: str | None) -> None:
     """One screen: is it fine, and if not, what now? Exit 1 if it needs you."""
-    from headrace.cli.advice import Health, health  # noqa: PLC0415
-    from headrace.cli.jobs import job  # noqa: PLC0415
-
     if output is not None:
         click.echo(machine_text(job(cluster, name).manifest, output))
         return
@@ -72,7 +71,6 @@ def status(cluster: Cluster, *, name: str, watch: bool, output: str | None) -> N
 
 def look(cluster: Cluster, name: str) -> Any:
     """Everything the screen shows. Savepoints are left out where the user may not read them."""
-    from headrace.cli.jobs import job, savepoints  # noqa: PLC0415
     from headrace.cli.views.status import StatusPage  # noqa: PLC0415
 
     found = job(cluster, name)
@@ -96,8 +94,6 @@ def look(cluster: Cluster, name: str) -> Any:
 @cluster_options()
 def history(cluster: Cluster, *, name: str, output: str | None) -> None:
     """The runs of the past: what changed, how long each lived, how it ended."""
-    from headrace.cli.jobs import job  # noqa: PLC0415
-
     found = job(cluster, name)
     if output is not None:
         status = found.status.to_manifest()
@@ -118,9 +114,6 @@ def history(cluster: Cluster, *, name: str, output: str | None) -> None:
 @cluster_options()
 def events(cluster: Cluster, *, name: str, output: str | None) -> None:
     """What was decided about a job and what happened to its drivers, newest last."""
-    from headrace.cli.jobs import events as events_of  # noqa: PLC0415
-    from headrace.cli.jobs import job  # noqa: PLC0415
-
     found = events_of(cluster, job(cluster, name))
     if output is not None:
         click.echo(machine_text({"apiVersion": "v1", "kind": "EventList", "items": found}, output))
@@ -144,8 +137,6 @@ def logs(
     cluster: Cluster, *, name: str, follow: bool, previous: bool, tail: int | None, container: str
 ) -> None:
     """The log of the driver."""
-    from headrace.cli.logs import LogRequest, read_log  # noqa: PLC0415
-
     if follow and previous:
         raise click.UsageError("--previous has ended: there is nothing to follow")
     request = LogRequest(name=name, previous=previous, follow=follow, tail=tail, container=container)

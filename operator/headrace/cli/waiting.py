@@ -23,6 +23,7 @@ def wait_for(
     done: Callable[[LiveJob], bool],
     *,
     timeout_seconds: float,
+    even_stalled: bool = False,
     tell: Callable[[str], None],
     sleep: Callable[[float], None],
     clock: Callable[[], float],
@@ -36,7 +37,7 @@ def wait_for(
                 tell(f"  {found.status.state}")
                 return Waited.DONE
             stalled = found.status.condition("Stalled")
-            if stalled is not None and stalled.status == "True":
+            if stalled is not None and stalled.status == "True" and not even_stalled:
                 tell(f"  {stalled.reason}: {stalled.message}")
                 return Waited.STALLED
         if (step := _step(found)) != told:

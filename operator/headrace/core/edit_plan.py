@@ -209,7 +209,8 @@ def _refusals(edit: Edit) -> tuple[Problem, ...]:
     broken = edit.job.broken_by_edit_of(_as_applied(edit.job, running))
     by_rule = tuple(Problem("Immutable", f"{each.message}: {each.fix}") for each in broken)
     if by_rule or edit.refusals:
-        return (*by_rule, *(each for each in edit.refusals if not by_rule or each.reason != "Immutable"))
+        # The server has the same rule: said once, in our words.
+        return (*by_rule, *(each for each in edit.refusals if not by_rule or each.reason != "Invalid"))
     judged = _judged_by_planner(edit, running)
     return (judged,) if judged is not None else ()
 

@@ -55,7 +55,7 @@ def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool) -> Iter
         yield Step("copy", f"the state is copied to a path of its own; run {old} keeps what it has")
         yield Step("start", f"run {number} starts where run {old} ended: no row lost, none read twice")
     yield Step(
-        "verify", f"for {policy.verify_window}: batches commit, the lag does not grow, no attempt fails"
+        "verify", f"for {policy.verify_window}: batches commit, the backlog does not grow, no attempt fails"
     )
     yield Step("promote", _ending(new, status, number))
 
@@ -65,7 +65,10 @@ def _ending(new: StreamJobSpec, status: StreamJobStatus, number: int) -> str:
     stable = status.last_stable.run if status.last_stable is not None else status.run.number
     if new.upgrade.rollback == "Manual":
         return f"run {number} is then the last stable one; if it fails, it stays: upgrade.rollback is Manual"
-    return f"run {number} is then the last stable one; if it fails, the job returns to run {stable}"
+    return (
+        f"run {number} is then the last stable one; if it fails, run {number + 1} follows with the version "
+        f"of run {stable}, and goes on from where run {number} was"
+    )
 
 
 def _waits(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool) -> Iterator[Step]:

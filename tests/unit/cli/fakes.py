@@ -60,7 +60,9 @@ class FakeTransport:
         if "dryRun" in query:
             return self.dry_run or Answer(200, body or {})
         try:
-            return Answer(200, asyncio.run(self._act(verb, resource, namespace, name, body=body, query=query)))
+            return Answer(
+                200, asyncio.run(self._act(verb, resource, namespace, name, body=body, query=query))
+            )
         except ApiError as error:
             status = _STATUSES.get(type(error), 500)
             reason = type(error).__name__

@@ -22,6 +22,7 @@ LINES_OF_HISTORY = 5
 HEALTH_STYLES = {
     Health.FINE: ("✔", "bold green"),
     Health.BUSY: ("…", "bold cyan"),
+    Health.ATTENTION: ("!", "bold yellow"),
     Health.TROUBLE: ("✘", "bold red"),
     Health.RESTING: ("◦", "bold"),
 }
@@ -95,7 +96,7 @@ def _what_is_said(job: LiveJob) -> Text | None:
     conditions = {each.type: each for each in job.status.conditions}
     stalled, ready = conditions.get("Stalled"), conditions.get("Ready")
     if stalled is not None and stalled.status == "True":
-        return _said(stalled, "red")
+        return _said(stalled, "yellow" if health(job) is Health.ATTENTION else "red")
     if ready is not None and ready.message:
         trouble = health(job) is Health.TROUBLE
         return _said(ready, "red" if trouble else "cyan" if ready.status != "True" else "")
