@@ -37,7 +37,7 @@ def list_jobs(cluster: Cluster, *, output: str | None) -> None:
         from headrace.cli.views.pages import job_list  # noqa: PLC0415
         from headrace.cli.views.paper import show  # noqa: PLC0415
 
-        show(job_list(found, datetime.now(UTC), everywhere=cluster.everywhere))
+        show(job_list(found, datetime.now(UTC), everywhere=cluster.everywhere), whole_lines=True)
 
 
 @click.command()

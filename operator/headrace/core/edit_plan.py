@@ -299,7 +299,7 @@ def rehearsal_of(new: StreamJobSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is found before anything is touched, and what is not."""
     policy = new.upgrade
     if policy.strategy != "Rehearsed":
-        return (), (f"everything: upgrade.strategy is {policy.strategy}, nothing is rehearsed",)
+        return (), (f"anything: upgrade.strategy is {policy.strategy}, nothing is rehearsed",)
     if policy.rehearsal.call_foreach_batch:
         return (*_FINDS, "errors inside foreachBatch, as far as your code runs while rehearsing"), _MISSES
     return _FINDS, ("errors inside foreachBatch: its frame is computed and thrown away", *_MISSES)

@@ -1,6 +1,7 @@
 """A cluster for the commands: the fake API server of the simulations behind HTTP's words."""
 
 import asyncio
+import copy
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -125,12 +126,13 @@ def add_job(
     body["metadata"]["namespace"] = namespace
     if annotations:
         body["metadata"]["annotations"] = annotations
-    made = api_of(cluster).put_new(STREAM_JOBS, body)
+    api_of(cluster).put_new(STREAM_JOBS, body)
     change: Object = {"metadata": {"generation": generation}}
     if status is not None:
         change["status"] = status.to_manifest()
-    api_of(cluster).set((STREAM_JOBS.plural, namespace, name), change)
-    return {**made, **change}
+    place = (STREAM_JOBS.plural, namespace, name)
+    api_of(cluster).set(place, change)
+    return copy.deepcopy(api_of(cluster).objects[place])
 
 
 def a_manifest(name: str = "clicks", **spec: Any) -> Object:

@@ -275,9 +275,7 @@ def test_the_gap_rests_on_what_this_job_has_shown():
 def test_the_last_change_of_the_job_is_told():
     job = a_job()
     before = HistoryEntry(run=2, revision="x", outcome="Replaced", ended_at=NOW - timedelta(minutes=31))
-    plan = planned(
-        job, a_job(image="a:2"), status=a_status(job, conditions=(ready(10),), history=(before,))
-    )
+    plan = planned(job, a_job(image="a:2"), status=a_status(job, conditions=(ready(10),), history=(before,)))
     assert plan.gap is not None
     assert any("took 1m10s" in reason for reason in plan.gap.rests_on)
 

@@ -15,12 +15,12 @@ from headrace.cli.jobs import LiveJob, event_time, moment
 from headrace.cli.views.paper import age, ago, columns
 from headrace.cli.views.status import BAND_STYLES, history_table, state_text
 
-_LONGEST_REASON = 70
-
 
 def job_list(jobs: Sequence[LiveJob], now: datetime, *, everywhere: bool) -> Table:
     place = ("NAMESPACE",) if everywhere else ()
-    table = columns(*place, "NAME", "STATE", "EXECUTORS", "LAG", "RUN", "RESTARTS", "AGE", "", right=("RUN",))
+    table = columns(
+        *place, "NAME", "STATE", "EXECUTORS", "LAG", "RUN", "RESTARTS", "AGE", "WHY", right=("RUN",)
+    )
     for job in jobs:
         status = job.status
         executors = status.executors
@@ -34,7 +34,7 @@ def job_list(jobs: Sequence[LiveJob], now: datetime, *, everywhere: bool) -> Tab
             str(status.run.number) if status.run is not None else "",
             str(status.restarts.total or ""),
             age((now - job.created_at).total_seconds()),
-            Text(_why(job), style="dim"),
+            Text(_why(job), style="dim", no_wrap=True, overflow="ellipsis"),
         ]
         table.add_row(*([job.namespace] if everywhere else []), *cells)
     return table
@@ -50,8 +50,7 @@ def _why(job: LiveJob) -> str:
     for kind, wanted in (("Stalled", "True"), ("Ready", "False")):
         for each in job.status.conditions:
             if each.type == kind and each.status == wanted:
-                text = f"{each.reason}: {each.message}" if each.message else each.reason
-                return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}…"
+                return f"{each.reason}: {each.message}" if each.message else each.reason
     return ""
 
 

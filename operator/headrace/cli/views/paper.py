@@ -16,6 +16,7 @@ from headrace.cli.views.words import seconds
 # Where there is no terminal to measure: wide enough for a line of a log, and the same every time.
 _PLAIN_WIDTH = 110
 _WIDEST = 130
+_LONGEST_LINE = 1000
 
 
 def console(out: IO[str] | None = None) -> Console:
@@ -27,11 +28,13 @@ def console(out: IO[str] | None = None) -> Console:
     return Console(file=stream, highlight=False, width=min(measured.width, _WIDEST))
 
 
-def show(*parts: RenderableType, out: IO[str] | None = None) -> None:
+def show(*parts: RenderableType, out: IO[str] | None = None, whole_lines: bool = False) -> None:
+    """`whole_lines`: a file or a pipe gets lines as long as they are."""
     paper = console(out)
     if paper.is_terminal:
         paper.print(*parts, sep="\n")
         return
+    paper.width = _LONGEST_LINE if whole_lines else paper.width
     with paper.capture() as page:
         paper.print(*parts, sep="\n")
     # Rich fills its columns up with blanks; a file or a pipe is better off without.

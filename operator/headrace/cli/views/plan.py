@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -20,7 +20,7 @@ _VERDICTS: dict[Verdict, tuple[str, str]] = {
     Verdict.LIVE: ("applied live: the driver is not touched", "bold green"),
     Verdict.NEW_JOB: ("a new job", "bold cyan"),
     Verdict.NEW_RUN: ("a new run from the same state", "bold yellow"),
-    Verdict.REFUSED: ("refused: the job would go on as it is", "bold red"),
+    Verdict.REFUSED: ("refused: nothing would change", "bold red"),
 }
 _CLASS_STYLES = {Change.LIVE: "green", Change.RESTART: "yellow", Change.STATE: "red"}
 
@@ -45,8 +45,10 @@ def _sections(plan: EditPlan) -> Iterator[tuple[str, RenderableType]]:
     if plan.guarantees:
         title = "What the sinks keep" if plan.sinks_known else "What the sinks keep, by kind"
         yield title, _guarantees(plan)
+    if plan.rehearsal_finds:
+        yield "What the rehearsal finds", _marked("✔", "green", plan.rehearsal_finds)
     if plan.rehearsal_misses:
-        yield "What the rehearsal finds", _rehearsal(plan)
+        yield "What it does not find", _marked("✘", "red", plan.rehearsal_misses)
     if plan.notes:
         yield "Mind", Group(*(Text(f"· {note}") for note in plan.notes))
 
@@ -97,10 +99,8 @@ def _guarantees(plan: EditPlan) -> RenderableType:
     )
 
 
-def _rehearsal(plan: EditPlan) -> RenderableType:
-    found = [Text.assemble(("✔ ", "green"), line) for line in plan.rehearsal_finds]
-    missed = [Text.assemble(("✘ ", "red"), ("not ", "dim"), line) for line in plan.rehearsal_misses]
-    return Group(*found, *missed)
+def _marked(sign: str, style: str, lines: Sequence[str]) -> RenderableType:
+    return Group(*(Text.assemble((f"{sign} ", style), line) for line in lines))
 
 
 def plan_as_json(plan: EditPlan) -> dict[str, Any]:
@@ -111,7 +111,12 @@ def plan_as_json(plan: EditPlan) -> dict[str, Any]:
         "exitCode": plan.exit_code,
         "sentence": plan.sentence,
         "changes": [
-            {"field": each.path, "class": each.change.value, "from": each.old_shown, "to": each.new_shown}
+            {
+                "field": each.path,
+                "class": each.change.value,
+                "from": each.old_shown if each.old is not None else None,
+                "to": each.new_shown if each.new is not None else None,
+            }
             for each in plan.changed
         ],
         "codeChanged": plan.code_changed,

@@ -119,7 +119,7 @@ def _facts(page: StatusPage) -> Iterator[tuple[str, RenderableType | None]]:
     yield "Stable", _stable(job, now)
     yield "Savepoint", _savepoint(page)
     yield (
-        "State",
+        "Checkpoint",
         Text(status.run.path, overflow="fold") if status.run is not None and status.run.path else None,
     )
     yield "Conditions", _conditions(job)
