@@ -21,6 +21,9 @@ def job_list(jobs: Sequence[LiveJob], now: datetime, *, everywhere: bool) -> Tab
     table = columns(
         *place, "NAME", "STATE", "EXECUTORS", "LAG", "RUN", "RESTARTS", "AGE", "WHY", right=("RUN",)
     )
+    # Where there is no room it is the last one that gives way: the whole of it is in the status of the job.
+    for column in table.columns[:-1]:
+        column.no_wrap = True
     for job in jobs:
         status = job.status
         executors = status.executors
