@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
-from headrace.api import API_VERSION, StreamSavepoint
+from headrace.api import API_VERSION, StartFrom, StreamSavepoint
 from headrace.api.names import JOB_NAME_MAX, as_name
 from headrace.api.savepoint import SAVEPOINT_NAME_MAX
 from headrace.cli.cluster import Cluster, ClusterProblem, Object, no_such
@@ -81,9 +80,10 @@ class ClusterSavepoints:
                 f"Before you do: its sinks must not be those of {self.job} while both run.\n\n"
                 + machine_text(fork_of(job, name), "yaml")
             )
-        start: dict[str, Any] = dict.fromkeys(("latest", "path", "timestamp", "offsets", "none"))
+        # Exactly one of its fields may be set: the others go.
+        start = {info.alias: None for info in StartFrom.model_fields.values()} | {"savepoint": name}
         with _refusing():
-            self.cluster.patch(STREAM_JOBS, self.job, {"spec": {"startFrom": {**start, "savepoint": name}}})
+            self.cluster.patch(STREAM_JOBS, self.job, {"spec": {"startFrom": start}})
         return f"{self.job} starts from {name}. Watch it: kubectl streamjob status {self.job} --watch"
 
     def delete(self, name: str) -> None:

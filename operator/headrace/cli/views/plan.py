@@ -27,6 +27,8 @@ _CLASS_STYLES = {Change.LIVE: "green", Change.RESTART: "yellow", Change.STATE: "
 
 def plan_page(plan: EditPlan) -> RenderableType:
     text, style = _VERDICTS[plan.verdict]
+    if plan.without_state:
+        text, style = "a new run WITHOUT the state of the old one", "bold red"
     parts: list[RenderableType] = [Text.assemble((f" {plan.job} ", "bold reverse"), "  ", (text, style))]
     for title, body in _sections(plan):
         parts += [Text(), Text(title, style="bold"), Padding(body, (0, 0, 0, 2))]
@@ -120,6 +122,7 @@ def plan_as_json(plan: EditPlan) -> dict[str, Any]:
             for each in plan.changed
         ],
         "codeChanged": plan.code_changed,
+        "withoutState": plan.without_state,
         "steps": [asdict(step) for step in plan.steps],
         "gap": _expectation(plan.gap),
         "catchUp": _expectation(plan.catch_up),
