@@ -74,7 +74,7 @@ def _changes(plan: EditPlan) -> RenderableType:
 
 def _steps(plan: EditPlan) -> RenderableType:
     rows = [(f"{number}. {step.name}", Text(step.message)) for number, step in enumerate(plan.steps, start=1)]
-    return facts(rows, label_width=14)
+    return facts(rows, label_width=12, indent=0)
 
 
 def _costs(plan: EditPlan) -> RenderableType:
@@ -82,7 +82,7 @@ def _costs(plan: EditPlan) -> RenderableType:
     for label, expected in (("gap", plan.gap), ("catch-up", plan.catch_up)):
         if expected is not None:
             rows.append((label, _expected(expected)))
-    return facts(rows, label_width=14)
+    return facts(rows, label_width=12, indent=0)
 
 
 def _expected(expected: Expectation) -> Text:
