@@ -36,6 +36,7 @@ from headrace.core.actions import AbandonAttempt, DrainAttempt
 from headrace.core.changes import classify
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Context, Decision, Plan, Sentence, progress_facts, stalled
+from headrace.core.edit_steps import live_news, sentence
 from headrace.core.executors import executors_status
 from headrace.core.model import Code, Job, Observed, ObservedAttempt
 from headrace.core.saving import keep_savepoints
@@ -61,7 +62,7 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
     return Plan(
         status=after,
         actions=(*deletion.hold(job), *decision.actions, *saving.actions),
-        says=(*decision.says, *saving.says),
+        says=(*live_news(context, after), *decision.says, *saving.says),
         recheck_at=decision.recheck_at,
         schedule_at=saving.look_at,
         savepoints=saving.summary,
@@ -158,7 +159,8 @@ def edited(context: Context) -> Decision | None:
         return None
     if (problem := rollback.stands_rejected(context)) is not None:
         return _refused_edit(context, problem.reason, problem.message)
-    return upgrade.begin(context, change.sentence() if change.needs_run else "the code changed", change)
+    code_changed = pinned.code != code.digest
+    return upgrade.begin(context, sentence(change, context.job.spec, code_changed=code_changed), change)
 
 
 def refused_request(context: Context) -> Decision | None:
