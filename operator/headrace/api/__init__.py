@@ -10,6 +10,7 @@ from headrace.api.model import Change
 from headrace.api.names import API_VERSION, FINALIZER, GROUP, PAUSE_ANNOTATION, VERSION
 from headrace.api.quantities import Duration, Memory
 from headrace.api.savepoint import StreamSavepoint, StreamSavepointSpec, StreamSavepointStatus
+from headrace.api.scaling import Autoscaling
 from headrace.api.status import (
     Attempt,
     Condition,
@@ -34,6 +35,7 @@ __all__ = [
     "VERSION",
     "Application",
     "Attempt",
+    "Autoscaling",
     "Change",
     "Condition",
     "Duration",

@@ -23,6 +23,7 @@ intent in the status and performs it then; results are never written, they are o
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from headrace.api import PAUSE_ANNOTATION, StreamJobStatus
@@ -31,7 +32,7 @@ from headrace.core.actions import AbandonAttempt, DrainAttempt
 from headrace.core.changes import classify
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Context, Decision, Plan, Sentence, progress_facts, stalled
-from headrace.core.executors import executors_status
+from headrace.core.executors import executors_status, kept_conditions, lag_status, scaling_facts
 from headrace.core.model import Code, Job, Observed, ObservedAttempt
 
 Question = Callable[[Context], Decision | None]
@@ -40,12 +41,19 @@ Question = Callable[[Context], Decision | None]
 def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -> Plan:
     context = upgrade.without_lost_code(Context(job=job, status=status, observed=observed, now=now))
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
+    shown = replace(context, refused=decision.refused)
     after = decision.status.model_copy(
         update={
             "state": decision.state,
             "observed_generation": job.generation,
-            "conditions": with_facts(status.conditions, decision.facts, now=now, generation=job.generation),
-            "executors": executors_status(context),
+            "conditions": with_facts(
+                kept_conditions(shown),
+                (*decision.facts, *scaling_facts(shown)),
+                now=now,
+                generation=job.generation,
+            ),
+            "executors": executors_status(shown),
+            "lag": lag_status(shown),
         }
     )
     return Plan(
@@ -171,6 +179,7 @@ def _refused_edit(context: Context, reason: str, message: str) -> Decision:
     """The edit is not taken; what runs goes on, under the spec it was pinned with."""
     decided = attempts.keep_alive(context.refusing(reason, message))
     assert decided is not None  # the last question always answers
+    decided = replace(decided, refused=Sentence(reason, message))
     already = any(
         c.type == "Stalled" and c.reason == reason and c.message == message for c in context.conditions
     )

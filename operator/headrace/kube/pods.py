@@ -233,6 +233,7 @@ def _query(query: Mapping[str, Any]) -> QueryReport:
         active=query["active"],
         committed_batch=query.get("committedBatch"),
         stuck=bool(query.get("stuck")),
+        in_batch=query.get("batchStartedAt") is not None,
     )
 
 

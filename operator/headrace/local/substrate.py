@@ -286,6 +286,7 @@ def _query_report(query: dict[str, Any]) -> QueryReport:
         active=query["active"],
         committed_batch=query.get("committedBatch"),
         stuck=bool(query.get("stuck")),
+        in_batch=query.get("batchStartedAt") is not None,
     )
 
 

@@ -32,6 +32,7 @@ from headrace.runtime.options import Options
 from headrace.runtime.queue import WorkQueue
 from headrace.runtime.reconcile import Key, NoLongerLeader, Reconciler
 from headrace.runtime.relist import Relists
+from headrace.runtime.scaling import Scaling
 from headrace.runtime.watches import Watches
 from headrace.runtime.workers import Workers
 
@@ -152,6 +153,7 @@ def _operator(
         now=_utc_now,
         clock=time.monotonic,
     )
+    scaling = Scaling(agents=agents, metrics=job_metrics, now=_utc_now)
     cache = Cache()
     api = RememberingApi(client, cache)
     reconciler = Reconciler(
@@ -160,8 +162,9 @@ def _operator(
         events=EventRecorder(client, options.identity.partition("_")[0]),
         now=_utc_now,
         may_act=lease.leads,
+        advice=scaling.advice,
     )
-    monitor = Monitor(agents=agents, metrics=job_metrics, clock=time.monotonic)
+    monitor = Monitor(agents=agents, metrics=job_metrics, scaling=scaling, clock=time.monotonic)
     workers = Workers(
         reconciler=reconciler,
         queue=queue,
