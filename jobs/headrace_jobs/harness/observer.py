@@ -108,9 +108,11 @@ class Observer:
             with self._lock:
                 if (now := self._views[view.name]).run_id == view.run_id:
                     self._views[view.name] = replace(now, lag=lag, task_skew=skew)
-            # Listing a large directory takes its time: at most a twentieth of ours.
-            took = self._clock() - began
-            self._lag_due[view.run_id] = began + max(_LAG_SECONDS, 20 * min(took, 30.0))
+            # Listing a large directory takes its time: at most a twentieth of ours. Who waited in vain asks
+            # again soon, or would learn late that there is an answer.
+            now_at = self._clock()
+            rest = 19 * (now_at - began) if lag.known else 0.0
+            self._lag_due[view.run_id] = max(began + _LAG_SECONDS, now_at + rest)
 
     def _repeat(self, work: Callable[[], None]) -> None:
         while True:

@@ -40,11 +40,11 @@ def present_target(spec: StreamJobSpec, status: StreamJobStatus) -> int:
     scaling = scales_itself(spec)
     if scaling is None:
         return spec.executors.count
-    target, risk = status.executors.target, status.condition("DataLossRisk")
-    lifted = risk is not None and risk.status == "True"
-    highest = max(scaling.max, scaling.emergency_max or 0) if lifted else scaling.max
     # The count is where it starts, and only that.
-    return min(max(spec.executors.count if target is None else target, scaling.min), highest)
+    if (target := status.executors.target) is None:
+        return min(max(spec.executors.count, scaling.min), scaling.max)
+    # When the danger of a loss has passed, it is for the policy to say when the lifted ones go.
+    return min(max(target, scaling.min), max(scaling.max, scaling.emergency_max or 0))
 
 
 def wanted_executors(context: Context) -> int:
@@ -52,8 +52,15 @@ def wanted_executors(context: Context) -> int:
     present, before = present_target(spec, context.status), context.status.executors.target
     if before is not None and _frozen(context):
         return before
-    followed = scales_itself(spec) is not None and advice is not None and advice.asked == present
-    return advice.target if followed and advice is not None else present
+    if scales_itself(spec) is None or advice is None or not _is_due(context, advice, present):
+        return present
+    return advice.target
+
+
+def _is_due(context: Context, advice: Advice, present: int) -> bool:
+    """Made for the number there is, and not carried out before: afterwards somebody may have put it back."""
+    decided = context.status.executors.decided_at
+    return advice.asked == present and (decided is None or advice.at > decided)
 
 
 def executors_status(context: Context) -> ExecutorsStatus:
@@ -62,7 +69,9 @@ def executors_status(context: Context) -> ExecutorsStatus:
     if seen is None:
         return before
     target, advice = wanted_executors(context), _advice(context)
+    rules = scales_itself(context.job.spec) is not None
     moved = before.target is not None and target != before.target
+    decided_at = context.now if moved else before.decided_at
     return before.model_copy(
         update={
             "replicas": seen.replicas,
@@ -70,7 +79,7 @@ def executors_status(context: Context) -> ExecutorsStatus:
             "target": target,
             "selector": f"{GROUP}/job={context.job.name},{GROUP}/role=executor",
             "reason": _reason(context, advice),
-            "decided_at": context.now if moved else before.decided_at,
+            "decided_at": decided_at if rules else None,
         }
     )
 
