@@ -122,7 +122,7 @@ def _waits_for_boundary(context: Context) -> bool:
     if scales_itself(context.job.spec) is None:
         return False
     seen, decided = context.current, context.status.executors.decided_at
-    in_batch = seen is not None and any(query.in_batch for query in seen.queries)
+    in_batch = seen is not None and any(query.busy for query in seen.queries)
     # Before the status that says when, this is the moment.
     return in_batch and (decided is None or context.now - decided < _BOUNDARY_PATIENCE or _moves(context))
 
@@ -133,9 +133,12 @@ def _moves(context: Context) -> bool:
 
 def _frozen(context: Context) -> bool:
     """A refused edit: its count is not taken, and where it would change the limits neither the old ones nor
-    the new ones rule. An autoscaler whose limits stay goes on."""
+    the new ones rule. An autoscaler whose limits stay goes on.
+
+    An edit that was rolled back had been taken: its live fields hold.
+    """
     run = context.status.run
-    if context.refused is None or run is None:
+    if context.refused is None or run is None or context.status.rejected is not None:
         return False
     pinned = context.observed.pinned.get(run.number)
     unchanged = pinned is not None and pinned.spec.autoscaling == context.job.spec.autoscaling
