@@ -15,9 +15,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from headrace.api import StreamJobSpec, StreamJobStatus
-from headrace.core.advice import LIMITING
-from headrace.core.autoscale import Decision
 from headrace.core.savepoints import Summary
+from headrace.runtime.scaling_metrics import ScalingSample, scaling_metrics
 
 Key = tuple[str, str]
 # A driver may be older than this operator: what its agent does not tell is unknown.
@@ -38,14 +37,6 @@ class JobSample:
 
 
 @dataclass(frozen=True)
-class ScalingSample:
-    """The autoscaler's newest look. Also of jobs that do not scale: what they can do is worth knowing."""
-
-    decision: Decision
-    rows_lost: int
-
-
-@dataclass(frozen=True)
 class Remembered:
     """What outlives the report of a driver: a job that fails again and again commits nothing meanwhile."""
 
@@ -55,7 +46,6 @@ class Remembered:
 
 
 _OfJob = Callable[[JobSample], float | None]
-_OfScaling = Callable[[ScalingSample], float | None]
 _OfQuery = Callable[[JobSample, Query, float], float | None]
 _OfMemory = Callable[[Remembered, float], float | None]
 _OfSavepoints = Callable[[Summary, float], float | None]
@@ -93,58 +83,6 @@ JOB_GAUGES: Sequence[tuple[str, str, _OfJob]] = (
 
 JOB_COUNTERS: Sequence[tuple[str, str, _OfJob]] = (
     ("restarts", "attempts that failed.", lambda job: job.status.restarts.total),
-)
-
-SCALING_GAUGES: Sequence[tuple[str, str, _OfScaling]] = (
-    (
-        "lag_known",
-        "1 if the lag of every query is known. Unknown is never zero.",
-        lambda seen: float(seen.decision.reason != "LagUnknown"),
-    ),
-    (
-        "arrival_rows_per_second",
-        "Rows that arrive at the sources, counted there: the higher of the last minute and the last five.",
-        lambda seen: seen.decision.numbers.arrival_rows_per_second,
-    ),
-    (
-        "capacity_rows_per_second",
-        "Rows that the executors there are can do, by the model learned from past batches.",
-        lambda seen: seen.decision.numbers.capacity_rows_per_second,
-    ),
-    (
-        "capacity_at_max_rows_per_second",
-        "The same for `autoscaling.max` executors.",
-        lambda seen: seen.decision.numbers.capacity_at_max_rows_per_second,
-    ),
-    (
-        "needed_rows_per_second",
-        "What the autoscaler wants to be able to do: what arrives, with reserve, and what waits.",
-        lambda seen: seen.decision.numbers.need_rows_per_second,
-    ),
-    (
-        "model_error",
-        "How far batches differ from the model, as a part of what it expects.",
-        lambda seen: seen.decision.numbers.model_error,
-    ),
-    (
-        "time_to_data_loss_seconds",
-        "When the source will delete a row that was not read, as things go. No sample: it will not.",
-        lambda seen: seen.decision.numbers.seconds_to_data_loss,
-    ),
-)
-
-SCALING_COUNTERS: Sequence[tuple[str, str, _OfScaling]] = (
-    (
-        "rows_lost",
-        "rows that a source deleted before they were read, since this operator looks.",
-        lambda seen: seen.rows_lost,
-    ),
-)
-
-SCALING_BOUND = (
-    "scaling_bound",
-    "1 for the `reason` why more executors are needed and are not added (`AtMaximum`, `PartitionBound`, "
-    "`SkewBound`, `RateLimited`, `QuotaBound`, `ScalingIneffective`), 0 for the others.",
 )
 
 LAST_END = (
@@ -338,20 +276,11 @@ class JobMetrics(Collector):
 
     def _of_scaling(self) -> Iterable[Metric]:
         """As long as a driver reports: what was decided before it fell silent says nothing of now."""
-        heard = {key: one for key, one in self._scaling.items() if self._reports(key)}
-        for name, text, read in SCALING_GAUGES:
-            yield _per_look(GaugeMetricFamily(f"headrace_job_{name}", text, labels=JOB_LABELS), heard, read)
-        for name, text, read in SCALING_COUNTERS:
+        return scaling_metrics(
+            {key: one for key, one in self._scaling.items() if self._reports(key)},
             # A counter that goes away and comes back would count its own past as an increase.
-            counted = {key: one for key, one in self._scaling.items() if key in self._samples}
-            family = CounterMetricFamily(f"headrace_job_{name}", text, labels=JOB_LABELS)
-            yield _per_look(family, counted, read)
-        name, text = SCALING_BOUND
-        family = GaugeMetricFamily(f"headrace_job_{name}", text, labels=[*JOB_LABELS, "reason"])
-        for key, one in heard.items():
-            for reason in sorted(LIMITING):
-                family.add_metric([*key, reason], float(one.decision.reason == reason))
-        yield family
+            {key: one for key, one in self._scaling.items() if key in self._samples},
+        )
 
     def _reports(self, key: Key) -> bool:
         sample = self._samples.get(key)
@@ -389,15 +318,6 @@ class JobMetrics(Collector):
             if (value := read(sample)) is not None:
                 family.add_metric(key, value)
         return family
-
-
-def _per_look(
-    family: GaugeMetricFamily | CounterMetricFamily, seen: Mapping[Key, ScalingSample], read: _OfScaling
-) -> Metric:
-    for key, one in seen.items():
-        if (value := read(one)) is not None:
-            family.add_metric(key, value)
-    return family
 
 
 def _completed_at(known: Summary) -> float | None:

@@ -22,8 +22,9 @@ from headrace.core.autoscale.report import read
 from headrace.core.executors import present_target
 from headrace.core.model import AttemptPhase, ObservedExecutors
 from headrace.kube.agent import AgentAddress, Agents
-from headrace.runtime.job_metrics import JobMetrics, ScalingSample
+from headrace.runtime.job_metrics import JobMetrics
 from headrace.runtime.reconcile import Key, Outcome
+from headrace.runtime.scaling_metrics import ScalingSample
 
 log = logging.getLogger("headrace")
 
