@@ -288,7 +288,6 @@ CASES = (
         "shop/clicks: its source deleted rows before they were read",
         {job("rows_lost_total"): "0x25 100x15"},
         labels=JOB,
-        value="109",
     ),
     silent(LOST, "none were", {job("rows_lost_total"): "0x40"}),
     silent(LOST, "long ago", {job("rows_lost_total"): "0x5 100x35"}),
@@ -302,7 +301,6 @@ CASES = (
             query("lag_seconds"): "120x40",
         },
         labels=JOB,
-        value="500",
     ),
     silent(
         WONT,

@@ -36,7 +36,7 @@ SCALING_ALERTS: Sequence[Alert] = (
         expr="increase(headrace_job_rows_lost_total[10m]) > 0",
         severity="critical",
         summary=f"{JOB}: its source deleted rows before they were read",
-        description="About {{ $value | humanize }} in ten minutes. They cannot be read any more.",
+        description="They cannot be read any more.",
         means="The first offset of a partition is beyond what the job has read.",
         look=("The driver's log: with `failOnDataLoss` the query fails, without it it goes on in silence.",),
         act=("Load the rows from elsewhere, if there is an elsewhere.", "More retention for the topic."),
@@ -49,7 +49,7 @@ SCALING_ALERTS: Sequence[Alert] = (
         lasts="5m",
         severity="critical",
         summary=f"{JOB} cannot keep up, not even with all the executors it may have",
-        description="{{ $value | humanize }} rows arrive per second.",
+        description="More arrives than it could ever do; what is behind stays behind.",
         means="More arrives than the learned model of its batches says that `autoscaling.max` executors can "
         "do, and the job is behind.",
         look=(_EXPLAIN, "`headrace_job_model_error`: above 0.3 the model is a guess."),
