@@ -12,6 +12,7 @@ from headrace.api.names import (
     FINALIZER,
     GROUP,
     PAUSE_ANNOTATION,
+    ROLLBACK_ANNOTATION,
     SAVEPOINT_FINALIZER,
     VERSION,
 )
@@ -23,6 +24,7 @@ from headrace.api.savepoint import (
     StreamSavepointStatus,
     Verification,
 )
+from headrace.api.scaling import Autoscaling
 from headrace.api.status import (
     Attempt,
     Condition,
@@ -30,6 +32,7 @@ from headrace.api.status import (
     HistoryEntry,
     LagStatus,
     Operation,
+    Rejection,
     Restarts,
     Run,
     StableRun,
@@ -44,10 +47,12 @@ __all__ = [
     "FINALIZER",
     "GROUP",
     "PAUSE_ANNOTATION",
+    "ROLLBACK_ANNOTATION",
     "SAVEPOINT_FINALIZER",
     "VERSION",
     "Application",
     "Attempt",
+    "Autoscaling",
     "Change",
     "Condition",
     "Duration",
@@ -56,6 +61,7 @@ __all__ = [
     "LagStatus",
     "Memory",
     "Operation",
+    "Rejection",
     "Restart",
     "Restarts",
     "Run",

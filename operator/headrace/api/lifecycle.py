@@ -147,6 +147,10 @@ class Upgrade(ApiModel):
     )
     rehearsal: Rehearsal = section("How the rehearsal is done.", default=Rehearsal())
     standby: Standby = section("How long a rehearsed version waits.", default=Standby())
+    start_timeout: Duration = live_field(
+        "How long the new version may take until its queries run. Then its verification has failed.",
+        default=Duration("10m"),
+    )
     verify_window: Duration = live_field(
         """How long the new version is watched after the handover: batches commit, lag does not grow, no
         restarts. Then it is the last stable version.""",

@@ -15,6 +15,8 @@ class PinRun:
     run: int
     revision: str
     spec: StreamJobSpec
+    # Of this run the spec and the code are taken, as they were kept; None: as they stand now.
+    like: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +26,12 @@ class SeedRun:
     from_run: int
     to_run: int
     from_uid: str | None = None  # another lineage of the same name; None is this job's own
+    # The run whose last batch is the handover point: what `from_run` left uncommitted since is not taken.
+    handover: int | None = None
+    # Back to the handover point, under a new lineage.
+    rewind: bool = False
+    # The run whose copies of the application's files are taken over; None: the new run fetches them anew.
+    code_of: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,9 @@ from headrace.core.model import (
     PinnedRun,
     Problem,
     Removal,
+    SeededQuery,
 )
+from headrace.core.reports import seeded_queries
 from headrace.kube.agent import AgentAddress, Agents
 from headrace.kube.cache import Cache
 from headrace.kube.client import Api, Object
@@ -108,7 +110,8 @@ async def look(
             )
             for run, pin in found.pins.items()
         },
-        seeded_runs=_seeded_runs(found),
+        seeded_runs=frozenset(_seeded_runs(found)),
+        seeded_queries=_seeded_runs(found),
         seed_problem=_seed_problem(job, found, status, memory),
         seed_waiting=_seed_waiting(found, status, now=now),
         start_problem=memory.start_problems.get((job.uid, *current)) if current is not None else None,
@@ -228,9 +231,13 @@ def _is_ready(pod: Object) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
-def _seeded_runs(found: Found) -> frozenset[int]:
+def _seeded_runs(found: Found) -> dict[int, tuple[SeededQuery, ...]]:
+    """The runs whose state is copied, each with what its keeper tells."""
     done = [pod for pod in found.keepers if pod.get("status", {}).get("phase") == "Succeeded"]
-    return frozenset(int(label(pod, RUN_LABEL)) for pod in done)
+    return {
+        int(label(pod, RUN_LABEL)): seeded_queries(keeper_result(pod, KEEPER_CONTAINER).get("seed") or {})
+        for pod in done
+    }
 
 
 def _seedings(found: Found, status: StreamJobStatus) -> list[Object]:

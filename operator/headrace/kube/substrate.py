@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from headrace.api import StreamJobStatus
@@ -165,6 +165,9 @@ class KubeSubstrate:
             await self.api.create(CONFIG_MAPS, job.namespace, run_pin(pin))
 
     def _wanted_pin(self, job: Job, sight: Sight, action: PinRun) -> RunPin | None:
+        if action.like is not None:
+            kept = sight.found.pins.get(action.like)
+            return replace(kept, run=action.run) if kept is not None else None
         code, location = sight.sources.code, location_of(job, sight.found, self.platform)
         if not isinstance(code, Code) or revision_of(action.spec, code.digest) != action.revision:
             return None

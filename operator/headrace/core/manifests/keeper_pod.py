@@ -72,6 +72,13 @@ class Seeding:
     number: int
     """Counts the tries, from 1."""
 
+    handover: int | None = None
+    """The run whose end is the handover point; None: everything of the other is taken over."""
+
+    rewind: bool = False
+    code_of: int | None = None
+    """The run whose copies of the application's files are taken over."""
+
     @property
     def name(self) -> str:
         return f"{self.job}-r{self.to_run}-seed-{self.number}"
@@ -83,11 +90,15 @@ def seeding_pod(seeding: Seeding, platform: Platform) -> Manifest:
         TRY_LABEL: str(seeding.number),
         REVISION_LABEL: seeding.revision,
     }
+    own, handover, code_of = seeding.job_uid, seeding.handover, seeding.code_of
     command = [
-        "seed",
+        "seed" if handover is None else "rollback",
         f"--store={seeding.lineages}",
         f"--from={seeding.from_uid}/run-{seeding.from_run}",
-        f"--to={seeding.job_uid}/run-{seeding.to_run}",
+        f"--to={own}/run-{seeding.to_run}",
+        *([f"--incumbent={own}/run-{handover}"] if handover is not None else []),
+        *(["--rewind"] if seeding.rewind else []),
+        *([f"--code-of={own}/run-{code_of}"] if code_of is not None else []),
         *_s3_flags(seeding.spec),
     ]
     metadata = owned_metadata(
