@@ -14,6 +14,7 @@ API_VERSION = f"{GROUP}/{VERSION}"
 PAUSE_ANNOTATION = f"{GROUP}/paused"
 # "5": leave run 5 for the last good version; "5 to 3": for what run 3 ran. Once run 5 is left, it is history.
 ROLLBACK_ANNOTATION = f"{GROUP}/rollback"
+COLLECT_ANNOTATION = f"{GROUP}/collect-savepoints"
 FINALIZER = f"{GROUP}/checkpoints"
 SAVEPOINT_FINALIZER = f"{GROUP}/savepoint"
 
