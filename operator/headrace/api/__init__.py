@@ -7,9 +7,23 @@ of an edit, and the messages about a bad manifest.
 from headrace.api.application import Application
 from headrace.api.lifecycle import Restart, StartFrom, Trigger
 from headrace.api.model import Change
-from headrace.api.names import API_VERSION, FINALIZER, GROUP, PAUSE_ANNOTATION, ROLLBACK_ANNOTATION, VERSION
+from headrace.api.names import (
+    API_VERSION,
+    FINALIZER,
+    GROUP,
+    PAUSE_ANNOTATION,
+    ROLLBACK_ANNOTATION,
+    SAVEPOINT_FINALIZER,
+    VERSION,
+)
 from headrace.api.quantities import Duration, Memory
-from headrace.api.savepoint import StreamSavepoint, StreamSavepointSpec, StreamSavepointStatus
+from headrace.api.savepoint import (
+    SavedQuery,
+    StreamSavepoint,
+    StreamSavepointSpec,
+    StreamSavepointStatus,
+    Verification,
+)
 from headrace.api.status import (
     Attempt,
     Condition,
@@ -33,6 +47,7 @@ __all__ = [
     "GROUP",
     "PAUSE_ANNOTATION",
     "ROLLBACK_ANNOTATION",
+    "SAVEPOINT_FINALIZER",
     "VERSION",
     "Application",
     "Attempt",
@@ -48,6 +63,7 @@ __all__ = [
     "Restart",
     "Restarts",
     "Run",
+    "SavedQuery",
     "StableRun",
     "StartFrom",
     "StreamJob",
@@ -59,4 +75,5 @@ __all__ = [
     "Termination",
     "Trigger",
     "UserFrame",
+    "Verification",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.api import StreamJobSpec
+from headrace.core.savepoints import Cause
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +95,23 @@ class StopDeleting:
     """End a removal that is under way: the checkpoints are retained after all."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class TakeSavepoint:
+    """Make the StreamSavepoint of this name: it is used once, so a second one is never made."""
+
+    name: str
+    cause: Cause
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveSavepoint:
+    """Delete a StreamSavepoint that retention does not keep."""
+
+    name: str
+    uid: str
+    why: str
+
+
 Action = (
     PinRun
     | SeedRun
@@ -105,4 +123,6 @@ Action = (
     | ReleaseDeletion
     | DeleteCheckpoints
     | StopDeleting
+    | TakeSavepoint
+    | RemoveSavepoint
 )

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from headrace.api import StreamJobSpec, UserFrame
+from headrace.core.savepoints import Known
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ class Job:
     detaching: bool = False
     # spec.deletionPolicy is Delete; read from the manifest as it stands, also where the rest cannot be taken.
     deletes_checkpoints: bool = False
-    # The finalizer that it takes is there.
+    # spec.savepoints.onDelete, read likewise.
+    saves_on_delete: bool = False
+    # The finalizer that these two take is there.
     held: bool = False
     deleting: bool = False
 
@@ -208,3 +211,8 @@ class Observed:
     removal: Removal | None = None
     # Why the last try to remove the checkpoints failed, or could not begin.
     removal_problem: Problem | None = None
+    # Savepoints of the job, but those that are being deleted. None where there are no such objects
+    # (`headrace dev`): then none is taken before a step, none by schedule.
+    savepoints: tuple[Known, ...] | None = None
+    # Why the platform refused to make one.
+    savepoint_problem: Problem | None = None

@@ -21,6 +21,7 @@ commit: see docs/concepts/upgrades.md for the table.
 from __future__ import annotations
 
 from headrace.api import Change, Operation
+from headrace.core import gates
 from headrace.core.actions import DrainAttempt, PinRun
 from headrace.core.changes import ChangePlan, classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled, stalled_facts
@@ -157,6 +158,8 @@ def carry_on(context: Context, operation: Operation) -> Decision:
     pinned = context.observed.pinned.get(operation.to_run)
     if pinned is None or pinned.revision != operation.revision:
         return _pin(context, operation)
+    if (waiting := gates.before_upgrade(context, operation)) is not None:
+        return waiting
     if context.live:
         attempt = context.live[0]
         drain = DrainAttempt(run=attempt.run, attempt=attempt.number, uid=attempt.uid, why=operation.reason)

@@ -47,6 +47,7 @@ def job_of(manifest: dict[str, Any], spec: StreamJobSpec, *, rejected: Problem |
         rollback=rollback_request(annotations),
         rejected=rejected,
         deletes_checkpoints=deletes_checkpoints(manifest),
+        saves_on_delete=saves_on_delete(manifest),
         held=is_held(manifest),
         deleting="deletionTimestamp" in metadata,
     )
@@ -68,6 +69,11 @@ def deletes_checkpoints(manifest: dict[str, Any]) -> bool:
     return manifest["spec"].get("deletionPolicy") == "Delete"
 
 
+def saves_on_delete(manifest: dict[str, Any]) -> bool:
+    policy: dict[str, Any] = manifest["spec"].get("savepoints") or {}
+    return policy.get("onDelete") is True
+
+
 def is_held(manifest: dict[str, Any]) -> bool:
-    """Whether the finalizer is there that keeps a deleted job until its checkpoints are gone."""
+    """Whether the finalizer is there that keeps a deleted job until its checkpoints are gone, or saved."""
     return FINALIZER in (manifest["metadata"].get("finalizers") or ())

@@ -45,6 +45,7 @@ from headrace.kube.pods import (
     waiting_of,
 )
 from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, SERVICES, STATEFUL_SETS
+from headrace.kube.savepoint_sight import known_savepoints
 from headrace.kube.store import lineages_of
 
 # A driver that was fine and does not answer is believed to be fine for so long.
@@ -119,6 +120,8 @@ async def look(
         lingering=lingering(found) if job.deleting else (),
         removal=_removal(found),
         removal_problem=_removal_problem(job, found, memory),
+        savepoints=known_savepoints(cache, key),
+        savepoint_problem=memory.savepoint_problems.get(job.uid),
     )
     return Sight(found=found, observed=observed, sources=sources, report=report, address=address)
 
@@ -269,8 +272,9 @@ def _seed_problem(job: Job, found: Found, status: StreamJobStatus, memory: Memor
 
 def lingering(found: Found) -> tuple[str, ...]:
     """Who may write into the store beside the job's drivers: a task that runs on, a copy of state under way,
-    a driver that was taken from the job (`kubectl delete --cascade=orphan`)."""
-    suspects = (*found.executors, *found.keepers, *found.foreign)
+    a driver that was taken from the job (`kubectl delete --cascade=orphan`). And who still reads there: a
+    savepoint that is being taken."""
+    suspects = (*found.executors, *found.keepers, *found.saving, *found.foreign)
     return tuple(name_of(pod) for pod in suspects if not has_ended(pod))
 
 

@@ -22,10 +22,12 @@ from headrace.core.actions import (
     HoldDeletion,
     PinRun,
     ReleaseDeletion,
+    RemoveSavepoint,
     ScaleExecutors,
     SeedRun,
     StartAttempt,
     StopDeleting,
+    TakeSavepoint,
 )
 from headrace.core.last_words import ended_by
 from headrace.core.model import (
@@ -196,6 +198,9 @@ class LocalSubstrate:
                 self._drain(job, action)
             case AbandonAttempt() | ScaleExecutors():
                 raise AssertionError(f"never planned here: {action}")  # nothing is lost, nothing is apart
+            case TakeSavepoint() | RemoveSavepoint():
+                # What is observed here has no savepoints, so that no rule about them applies.
+                raise AssertionError(f"never planned here: {action}")
             case HoldDeletion() | ReleaseDeletion() | DeleteCheckpoints() | StopDeleting():
                 # A job here has no API server to be deleted from: its directory is the user's to remove.
                 raise AssertionError(f"never planned here: {action}")

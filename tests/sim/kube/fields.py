@@ -147,7 +147,7 @@ EDITS: dict[str, Edit] = {
     "savepoints.maxAge": Edit("168h"),
     "savepoints.onUpgrade": Edit(False),
     "savepoints.onSuspend": Edit(False),
-    "savepoints.onDelete": Edit(False),
+    "savepoints.onDelete": Edit(True),
     "upgrade.strategy": Edit("Stateless"),
     "upgrade.rehearsal.batches": Edit(5),
     "upgrade.rehearsal.timeLimit": Edit("20m"),
