@@ -86,7 +86,10 @@ class FakeTransport:
                 return {}
 
     def lines(self, path: str, *, query: Mapping[str, str]) -> Iterator[str]:
-        name = _parts(path)[2]
+        _, namespace, name, subresource = _parts(path)
+        if ("get", f"pods/{subresource}") in self.forbidden:
+            raise Denied(f"{name} is forbidden", status=403)
+        assert namespace
         found = self.logs.get(name or "")
         match found:
             case None:
@@ -94,7 +97,7 @@ class FakeTransport:
             case Answer():
                 raise from_answer(found.status, found.body)
             case _:
-                yield from found[-int(query.get("tailLines", 0)) :]
+                yield from found[-int(query["tailLines"]) :] if "tailLines" in query else found
 
 
 def _parts(path: str) -> tuple[Resource, str | None, str | None, str | None]:
@@ -103,7 +106,7 @@ def _parts(path: str) -> tuple[Resource, str | None, str | None, str | None]:
     namespace = None
     if parts[0] == "namespaces" and len(parts) > 2:
         namespace, parts = parts[1], parts[2:]
-    plural, name, subresource = (*parts, None, None)[:3]
+    plural, name, subresource, *_ = (*parts, None, None)
     return RESOURCES[plural or ""], namespace, name, subresource
 
 
