@@ -28,6 +28,7 @@ intent in the status and performs it then; results are never written, they are o
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from headrace.api import PAUSE_ANNOTATION, StreamJobStatus
@@ -37,7 +38,7 @@ from headrace.core.changes import classify
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Context, Decision, Plan, Sentence, progress_facts, stalled
 from headrace.core.edit_steps import live_news, sentence
-from headrace.core.executors import executors_status
+from headrace.core.executors import executors_status, kept_conditions, lag_status, scaling_facts
 from headrace.core.model import Code, Job, Observed, ObservedAttempt
 from headrace.core.saving import keep_savepoints
 
@@ -48,14 +49,16 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
     context = Context(job=job, status=status, observed=observed, now=now)
     context = upgrade.without_lost_code(rollback.without_answered_rejection(context))
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
-    facts = (*decision.facts, *rollback.facts(decision.status))
+    shown = replace(context, refused=decision.refused)
+    facts = (*decision.facts, *rollback.facts(decision.status), *scaling_facts(shown))
     saving = keep_savepoints(context)
     after = decision.status.model_copy(
         update={
             "state": decision.state,
             "observed_generation": job.generation,
-            "conditions": with_facts(status.conditions, facts, now=now, generation=job.generation),
-            "executors": executors_status(context),
+            "conditions": with_facts(kept_conditions(shown), facts, now=now, generation=job.generation),
+            "executors": executors_status(shown),
+            "lag": lag_status(shown),
             "last_savepoint": saving.last,
         }
     )
@@ -187,7 +190,9 @@ QUESTIONS: tuple[Question, ...] = (
 
 def _refused_edit(context: Context, reason: str, message: str) -> Decision:
     """The edit is not taken; what runs goes on, under the spec it was pinned with."""
-    decided = verification.watch(context.refusing(reason, message))
+    decided = replace(
+        verification.watch(context.refusing(reason, message)), refused=Sentence(reason, message)
+    )
     already = any(
         c.type == "Stalled" and c.reason == reason and c.message == message for c in context.conditions
     )
