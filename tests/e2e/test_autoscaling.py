@@ -1,4 +1,4 @@
-"""Executors follow the load of a real topic under one driver, and stand still when nobody can tell the load."""
+"""Executors follow the load of a real topic under one driver, and stay when nobody can tell the load."""
 
 import json
 import signal
