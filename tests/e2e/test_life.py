@@ -17,7 +17,7 @@ from tests.e2e.nodes import own_nodes
 from tests.e2e.services import BUCKET, Services
 from tests.e2e.streamjobs import Job, Object
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(900, func_only=True)
 
 MISSING_IMAGE = "headrace.local/no-such-image:1"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -15,7 +15,6 @@ from headrace.cli.cluster import Cluster, ClusterProblem
 from headrace.kube.errors import ApiError, Conflict, Denied, Invalid
 
 Command = Callable[..., Any]
-C = TypeVar("C", bound=Command)
 
 
 def cluster_options(*, lists: bool = False) -> Callable[[Command], Command]:
@@ -37,27 +36,28 @@ def cluster_options(*, lists: bool = False) -> Callable[[Command], Command]:
                 )
                 return command(cluster=cluster, **given)
 
-        options = [
-            click.option(
-                "-n",
-                "--namespace",
-                help="Default: that of the context.",
-                shell_complete=complete_namespaces,
-            ),
-            click.option("--context", help="A context of the kubeconfig."),
-            click.option(
-                "--kubeconfig",
-                type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                help="Default: $KUBECONFIG, then ~/.kube/config, then the pod's ServiceAccount.",
-            ),
-        ]
-        if lists:
-            options.insert(
-                1, click.option("-A", "--all-namespaces", is_flag=True, help="Of the whole cluster.")
-            )
-        return _decorated(connected, options)
+        everywhere = click.option("-A", "--all-namespaces", is_flag=True, help="Of the whole cluster.")
+        return where_options(everywhere(connected) if lists else connected)
 
     return add
+
+
+def where_options(command: Command) -> Command:
+    """Which cluster, which namespace: the same on every command."""
+    options = (
+        click.option(
+            "-n", "--namespace", help="Default: that of the context.", shell_complete=complete_namespaces
+        ),
+        click.option("--context", help="A context of the kubeconfig."),
+        click.option(
+            "--kubeconfig",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Default: $KUBECONFIG, then ~/.kube/config, then the pod's ServiceAccount.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def open_cluster(
@@ -107,12 +107,6 @@ def machine_text(value: object, output: str) -> str:
     import yaml  # noqa: PLC0415
 
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110).rstrip()
-
-
-def _decorated(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 # ---- completion: never an error, only nothing to offer

@@ -12,7 +12,7 @@ import click
 
 from headrace.cli.cluster import Cluster, ClusterProblem
 from headrace.cli.manifest import BadManifest, LoadedManifest, load, loads, render_all
-from headrace.cli.options import failing_well, machine_text, open_cluster, output_option
+from headrace.cli.options import failing_well, machine_text, open_cluster, output_option, where_options
 
 REFUSED = 20
 _MANIFEST = click.Path(exists=True, dir_okay=False, path_type=Path, allow_dash=True)
@@ -26,9 +26,7 @@ _MANIFEST = click.Path(exists=True, dir_okay=False, path_type=Path, allow_dash=T
     help="Compare with this file instead of a cluster.",
 )
 @output_option()
-@click.option("-n", "--namespace", help="Default: the manifest's, then that of the context.")
-@click.option("--context", help="A context of the kubeconfig.")
-@click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@where_options
 def plan(
     *,
     manifests: Sequence[Path],

@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
-from headrace.api import API_VERSION, StreamSavepoint
+from headrace.api import API_VERSION, StartFrom, StreamSavepoint
 from headrace.api.names import JOB_NAME_MAX, as_name
 from headrace.api.savepoint import SAVEPOINT_NAME_MAX
 from headrace.cli.cluster import Cluster, ClusterProblem, Object, no_such
-from headrace.cli.options import complete_jobs, complete_namespaces, failing_well, machine_text, open_cluster
+from headrace.cli.options import complete_jobs, failing_well, machine_text, open_cluster, where_options
 from headrace.cli.savepoint_views import Level, SavedQuery, Savepoint, size
 from headrace.cli.savepoints import SavepointBackend, SavepointRefused, Target, savepoint_commands
 from headrace.kube.errors import AlreadyExists, ApiError, NotFound
@@ -81,9 +80,10 @@ class ClusterSavepoints:
                 f"Before you do: its sinks must not be those of {self.job} while both run.\n\n"
                 + machine_text(fork_of(job, name), "yaml")
             )
-        start: dict[str, Any] = dict.fromkeys(("latest", "path", "timestamp", "offsets", "none"))
+        # Exactly one of its fields may be set: the others go.
+        start = {info.alias: None for info in StartFrom.model_fields.values()} | {"savepoint": name}
         with _refusing():
-            self.cluster.patch(STREAM_JOBS, self.job, {"spec": {"startFrom": {**start, "savepoint": name}}})
+            self.cluster.patch(STREAM_JOBS, self.job, {"spec": {"startFrom": start}})
         return f"{self.job} starts from {name}. Watch it: kubectl streamjob status {self.job} --watch"
 
     def delete(self, name: str) -> None:
@@ -245,18 +245,8 @@ def _as_people_see_it(one: Object) -> Savepoint:
 
 
 def _parameters(command: Callable[..., None]) -> Callable[..., None]:
-    options = (
-        click.argument("job", shell_complete=complete_jobs),
-        click.option(
-            "-n", "--namespace", help="Default: that of the context.", shell_complete=complete_namespaces
-        ),
-        click.option("--context", help="A context of the kubeconfig."),
-        click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
-    )
-    # Arguments stand in the order in which they were added last: the job comes before the savepoint.
-    for option in reversed(options):
-        command = option(command)
-    return command
+    # Added last, an argument comes first: the job before the savepoint.
+    return click.argument("job", shell_complete=complete_jobs)(where_options(command))
 
 
 def _open(

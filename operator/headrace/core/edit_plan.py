@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from headrace.api import Change, StreamJob, StreamJobSpec, StreamJobStatus
 from headrace.core.changes import Changed, ChangePlan, classify
+from headrace.core.decision import Context
 from headrace.core.edit_steps import Step, sentence, steps_of_first_run, steps_of_upgrade
 from headrace.core.expectations import (
     NO_FIGURES,
@@ -35,6 +36,7 @@ from headrace.core.model import (
 )
 from headrace.core.plan import plan
 from headrace.core.revision import revision_of
+from headrace.core.upgrade import way_back
 
 
 class Verdict(StrEnum):
@@ -91,6 +93,8 @@ class EditPlan:
     sentence: str
     changed: tuple[Changed, ...] = ()
     code_changed: bool | None = None
+    # The new run begins without state, as upgrade.strategy asks.
+    without_state: bool = False
     steps: tuple[Step, ...] = ()
     gap: Expectation | None = None
     catch_up: Expectation | None = None
@@ -145,7 +149,10 @@ def _with_upgrade(common: EditPlan, edit: Edit, running: Running) -> EditPlan:
     finds, misses = rehearsal_of(new)
     return replace(
         common,
-        steps=steps_of_upgrade(new, status, paused=running.paused),
+        steps=steps_of_upgrade(
+            new, status, way_back=way_back(_as_planner_sees(edit, running)), paused=running.paused
+        ),
+        without_state=new.upgrade.strategy == "Stateless",
         gap=gap,
         catch_up=catch_up(gap, status, edit.figures),
         guarantees=guarantees,
@@ -221,11 +228,20 @@ def _as_applied(job: StreamJob, running: Running) -> StreamJob:
 
 def _judged_by_planner(edit: Edit, running: Running) -> Problem | None:
     """The planner's own word on the edit, with the job as it runs and nothing else going on."""
+    seen = _as_planner_sees(edit, running)
+    quiet = seen.status.model_copy(update={"conditions": (), "operation": None})
+    stalled = plan(seen.job, quiet, seen.observed, edit.now).status.condition("Stalled")
+    if stalled is None or stalled.status != "True":
+        return None
+    return Problem(stalled.reason, stalled.message)
+
+
+def _as_planner_sees(edit: Edit, running: Running) -> Context:
     run = running.status.run
     assert run is not None
     attempt = run.attempt.model_copy(update={"state": "Started"}) if run.attempt is not None else None
     begun = run.model_copy(update={"attempt": attempt})
-    status = running.status.model_copy(update={"run": begun, "conditions": (), "operation": None})
+    status = running.status.model_copy(update={"run": begun})
     pinned_code = running.code or "pinned"
     code = edit.code if edit.code is not None else Code(pinned_code)
     live = (
@@ -251,10 +267,7 @@ def _judged_by_planner(edit: Edit, running: Running) -> Problem | None:
         generation=1,
         spec=wanted,
     )
-    stalled = plan(job, status, observed, edit.now).status.condition("Stalled")
-    if stalled is None or stalled.status != "True":
-        return None
-    return Problem(stalled.reason, stalled.message)
+    return Context(job=job, status=status, observed=observed, now=edit.now)
 
 
 def _notes(edit: Edit, running: Running, change: ChangePlan) -> tuple[str, ...]:

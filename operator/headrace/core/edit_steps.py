@@ -23,9 +23,11 @@ class Step:
     message: str
 
 
-def steps_of_upgrade(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool) -> tuple[Step, ...]:
-    """From the run that writes now to the one that the edit asks for."""
-    return tuple(_steps(new, status, paused=paused))
+def steps_of_upgrade(
+    new: StreamJobSpec, status: StreamJobStatus, *, way_back: int | None, paused: bool
+) -> tuple[Step, ...]:
+    """From the run that writes now to the one that the edit asks for; `way_back` is the run to return to."""
+    return (*_steps(new, status, paused=paused), Step("promote", _ending(new, next_run(status), way_back)))
 
 
 def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool) -> Iterator[Step]:
@@ -57,17 +59,17 @@ def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool) -> Iter
     yield Step(
         "verify", f"for {policy.verify_window}: batches commit, the backlog does not grow, no attempt fails"
     )
-    yield Step("promote", _ending(new, status, number))
 
 
-def _ending(new: StreamJobSpec, status: StreamJobStatus, number: int) -> str:
-    assert status.run is not None
-    stable = status.last_stable.run if status.last_stable is not None else status.run.number
+def _ending(new: StreamJobSpec, number: int, way_back: int | None) -> str:
+    passed = f"run {number} is then the last stable one"
     if new.upgrade.rollback == "Manual":
-        return f"run {number} is then the last stable one; if it fails, it stays: upgrade.rollback is Manual"
+        return f"{passed}; if it fails, it stays, and waits for you: upgrade.rollback is Manual"
+    if way_back is None:
+        return f"{passed}; if it fails, it is tried again: no version before it was good"
     return (
-        f"run {number} is then the last stable one; if it fails, run {number + 1} follows with the version "
-        f"of run {stable}, and goes on from where run {number} was"
+        f"{passed}; if it fails, run {number + 1} follows with the version of run {way_back}, and goes on "
+        f"from where run {number} was"
     )
 
 

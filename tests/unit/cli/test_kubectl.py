@@ -2,44 +2,22 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from headrace.api import Run
-from headrace.cli import connect
 from headrace.cli.cluster import Answer, Cluster
-from headrace.cli.kubectl import main
+from headrace.cli.completion import candidates
 from headrace.core.manifests import RunPin, run_pin
 from headrace.kube.resources import CONFIG_MAPS, EVENTS, STREAM_JOBS, STREAM_SAVEPOINTS
-from tests.unit.cli.fakes import NAMESPACE, a_cluster, a_manifest, add_job, api_of, in_yaml, transport_of
+from tests.unit.cli.fakes import NAMESPACE, a_manifest, add_job, api_of, in_yaml, transport_of
 from tests.unit.cli.samples import FAILING, FINE, SUSPENDED, UPGRADING, a_run, a_savepoint, a_status
 
 Run_ = Callable[..., Result]
-
-
-@pytest.fixture
-def cluster() -> Cluster:
-    return a_cluster()
-
-
-@pytest.fixture
-def kubectl(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Run_:
-    """The plugin, connected to the fake cluster whatever the options say but for the namespace."""
-
-    def connected(*, namespace=None, everywhere=False, **_: Any) -> Cluster:
-        return replace(cluster, namespace=namespace or cluster.namespace, everywhere=everywhere)
-
-    monkeypatch.setattr(connect, "connect", connected)
-
-    def run(*arguments: str, stdin: str | None = None) -> Result:
-        return CliRunner().invoke(main, arguments, input=stdin, catch_exceptions=False)
-
-    return run
 
 
 def stored(cluster: Cluster, name: str = "clicks") -> dict[str, Any]:
@@ -441,16 +419,16 @@ def test_plan_refuses_two_namespaces(cluster: Cluster, kubectl: Run_):
 # ---- completion
 
 
-def test_names_are_completed(cluster: Cluster, kubectl: Run_):
-    from click.shell_completion import ShellComplete
-
+def test_names_are_completed_as_kubectl_asks_for_them(cluster: Cluster, kubectl: Run_):
     add_job(cluster, "clicks")
     add_job(cluster, "orders")
-    completing = ShellComplete(main, {}, "kubectl-streamjob", "_COMPLETE")
-    assert [one.value for one in completing.get_completions(["status"], "")] == ["clicks", "orders"]
-    assert [one.value for one in completing.get_completions(["savepoint", "list"], "o")] == ["orders"]
+    assert candidates(["sus"]) == ["suspend\tDrain the driver and keep the checkpoint:...", ":4"]
+    assert candidates(["status", ""]) == ["clicks", "orders", ":4"]
+    assert candidates(["savepoint", "list", "o"]) == ["orders", ":4"]
+    assert candidates(["plan", "-f", ""]) == [":0"]
+    # What goes wrong is not said here.
     transport_of(cluster).unknown.add("streamjobs")
-    assert completing.get_completions(["status"], "") == []
+    assert candidates(["status", ""]) == [":4"]
 
 
 def test_a_job_without_a_run_has_no_page_that_fails(cluster: Cluster, kubectl: Run_):

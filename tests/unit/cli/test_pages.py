@@ -5,9 +5,11 @@ After a change that is meant: HEADRACE_REWRITE_GOLDEN=1 python -m pytest tests/u
 
 import io
 import os
+import re
 from pathlib import Path
 
 import pytest
+from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console, RenderableType
 
 from headrace.cli.views.pages import event_table, history_page, job_list
@@ -31,6 +33,7 @@ from tests.unit.core.test_edit_plan import a_status as a_planned_status
 from tests.unit.core.test_edit_plan import ready as ready_after
 
 GOLDEN = Path(__file__).parent / "golden"
+SCREENSHOT = Path(__file__).parents[3] / "docs/images/kubectl-streamjob-status.svg"
 
 
 def page_of(status, **more) -> RenderableType:
@@ -110,6 +113,19 @@ def test_the_page(name: str):
         path.parent.mkdir(exist_ok=True)
         path.write_text(out.getvalue())
     assert out.getvalue() == path.read_text()
+
+
+def test_the_screenshot_of_the_docs_is_what_people_see():
+    paper = Console(record=True, width=104, force_terminal=True, file=io.StringIO(), highlight=False)
+    paper.print("[dim]$[/dim] kubectl streamjob status clicks\n")
+    paper.print(page_of(FAILING))
+    # Without the web fonts that Rich names: a page of docs asks nobody else for anything.
+    frame = re.sub(r" *@font-face {{.*?}}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    frame = frame.replace("Fira Code, monospace", "DejaVu Sans Mono, monospace")
+    picture = paper.export_svg(title="kubectl streamjob status", code_format=frame, unique_id="status")
+    if os.environ.get("HEADRACE_REWRITE_GOLDEN"):
+        SCREENSHOT.write_text(picture)
+    assert picture == SCREENSHOT.read_text()
 
 
 def test_no_page_is_left_that_nobody_makes():

@@ -39,7 +39,8 @@ def a_job(**spec: Any) -> StreamJob:
 def a_status(job: StreamJob, **more: Any) -> StreamJobStatus:
     attempt = Attempt(number=1, epoch=3, state="Started", started_at=NOW - timedelta(minutes=30))
     run = Run(number=3, revision=revision_of(job.spec, CODE.digest), attempt=attempt)
-    return StreamJobStatus(**{"state": "Running", "run": run, "observed_generation": 1, **more})
+    known = {"state": "Running", "run": run, "observed_generation": 1}
+    return StreamJobStatus(**{**known, "last_stable": StableRun(run=3, revision=run.revision), **more})
 
 
 def planned(old: StreamJob, new: StreamJob, *, code=CODE, **more: Any) -> EditPlan:
@@ -212,6 +213,20 @@ def test_the_last_stable_run_is_where_it_returns_to():
     job = a_job()
     status = a_status(job, last_stable=StableRun(run=2, revision="x"))
     assert "the version of run 2" in planned(job, a_job(image="a:2"), status=status).steps[-1].message
+
+
+def test_without_a_good_version_before_there_is_no_way_back():
+    job = a_job()
+    plan = planned(job, a_job(image="a:2"), status=a_status(job, last_stable=None))
+    assert "no version before it was good" in plan.steps[-1].message
+
+
+def test_without_state_only_on_purpose_and_loudly():
+    stateless = {"upgrade": {"strategy": "Stateless"}}
+    plan = planned(a_job(**stateless), a_job(**stateless, image="a:2"))
+    assert plan.without_state and "copy" not in steps(plan)
+    assert "WITHOUT the state of run 3" in next(step for step in plan.steps if step.name == "start").message
+    assert not planned(a_job(), a_job(image="a:2")).without_state
 
 
 def test_the_number_of_the_next_run_is_above_all_that_were():

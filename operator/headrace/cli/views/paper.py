@@ -42,14 +42,16 @@ def show(*parts: RenderableType, out: IO[str] | None = None, whole_lines: bool =
         paper.file.write(f"{line.rstrip()}\n")
 
 
-def facts(rows: Sequence[tuple[str, RenderableType | None]], *, label_width: int = 12) -> Table:
+def facts(
+    rows: Sequence[tuple[str, RenderableType | None]], *, label_width: int = 12, indent: int = 2
+) -> Table:
     """A column of labels and what they are about; those without a value are left out."""
     table = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(style="dim", no_wrap=True, min_width=label_width)
     table.add_column(overflow="fold")
     for label, value in rows:
         if value is not None:
-            table.add_row(f"  {label}", value)
+            table.add_row(" " * indent + label, value)
     return table
 
 

@@ -27,6 +27,8 @@ _CLASS_STYLES = {Change.LIVE: "green", Change.RESTART: "yellow", Change.STATE: "
 
 def plan_page(plan: EditPlan) -> RenderableType:
     text, style = _VERDICTS[plan.verdict]
+    if plan.without_state:
+        text, style = "a new run WITHOUT the state of the old one", "bold red"
     parts: list[RenderableType] = [Text.assemble((f" {plan.job} ", "bold reverse"), "  ", (text, style))]
     for title, body in _sections(plan):
         parts += [Text(), Text(title, style="bold"), Padding(body, (0, 0, 0, 2))]
@@ -72,7 +74,7 @@ def _changes(plan: EditPlan) -> RenderableType:
 
 def _steps(plan: EditPlan) -> RenderableType:
     rows = [(f"{number}. {step.name}", Text(step.message)) for number, step in enumerate(plan.steps, start=1)]
-    return facts(rows, label_width=14)
+    return facts(rows, label_width=12, indent=0)
 
 
 def _costs(plan: EditPlan) -> RenderableType:
@@ -80,7 +82,7 @@ def _costs(plan: EditPlan) -> RenderableType:
     for label, expected in (("gap", plan.gap), ("catch-up", plan.catch_up)):
         if expected is not None:
             rows.append((label, _expected(expected)))
-    return facts(rows, label_width=14)
+    return facts(rows, label_width=12, indent=0)
 
 
 def _expected(expected: Expectation) -> Text:
@@ -120,6 +122,7 @@ def plan_as_json(plan: EditPlan) -> dict[str, Any]:
             for each in plan.changed
         ],
         "codeChanged": plan.code_changed,
+        "withoutState": plan.without_state,
         "steps": [asdict(step) for step in plan.steps],
         "gap": _expectation(plan.gap),
         "catchUp": _expectation(plan.catch_up),

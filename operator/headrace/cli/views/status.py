@@ -230,6 +230,7 @@ def _conditions(job: LiveJob) -> Text | None:
         if each.type == "Reconciling":
             bad, quiet = False, each.status == "False"
         style = "dim" if quiet or each.status == "Unknown" else "red" if bad else "green"
+        style = "cyan" if each.type == "Reconciling" and not quiet else style
         line.append("  " if line else "")
         line.append(f"{each.type}={each.status}", style)
     return line
