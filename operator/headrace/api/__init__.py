@@ -24,6 +24,7 @@ from headrace.api.savepoint import (
     StreamSavepointStatus,
     Verification,
 )
+from headrace.api.scaling import Autoscaling
 from headrace.api.status import (
     Attempt,
     Condition,
@@ -51,6 +52,7 @@ __all__ = [
     "VERSION",
     "Application",
     "Attempt",
+    "Autoscaling",
     "Change",
     "Condition",
     "Duration",

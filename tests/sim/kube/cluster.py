@@ -39,6 +39,7 @@ from headrace.runtime.reconcile import Outcome, Reconciler
 from headrace.runtime.relist import Relists
 from headrace.runtime.savepoints import SavepointReconciler
 from headrace.runtime.watches import Watches
+from headrace_jobs.harness.scaling_ring import empty, with_news
 from headrace_jobs.store import seed_after_trial, seed_run
 from tests.sim.kube.fake_api import FakeApi, Object, OperatorKilled, Place
 from tests.sim.kube.savepoint_store import SavepointStore
@@ -65,11 +66,15 @@ class Agent:
     stuck: bool = False
     busy: bool = False
     batches: int = 0
+    # What it tells beyond that, if the test cares.
+    told: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
 class FakeAgents:
     by_uid: dict[str, Agent] = field(default_factory=dict)
+    # What the autoscaler has left with the job: in its store, so that the next attempt has it, too.
+    ring: dict[str, Any] = field(default_factory=dict)
     # How long a drain may take, each time that one was asked for.
     drain_limits: list[float] = field(default_factory=list)
 
@@ -85,7 +90,7 @@ class FakeAgents:
             "stuck": agent.stuck,
             "lag": {"known": True, "rows": 0},
         }
-        return {"phase": agent.phase, "queries": [query]}
+        return {"phase": agent.phase, "queries": [query], **agent.told}
 
     async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
         agent = self.by_uid.get(address.uid)
@@ -93,6 +98,17 @@ class FakeAgents:
             return False
         self.drain_limits.append(timeout_seconds)
         agent.drains, agent.phase = True, "Draining"
+        return True
+
+    async def scaling(self, address: AgentAddress) -> dict[str, Any] | None:
+        agent = self.by_uid.get(address.uid)
+        return None if agent is None or agent.deaf else self.ring
+
+    async def keep_scaling(self, address: AgentAddress, news: dict[str, Any]) -> bool:
+        agent = self.by_uid.get(address.uid)
+        if agent is None or agent.deaf:
+            return False
+        self.ring = with_news({**empty(), **self.ring}, json.loads(json.dumps(news)))
         return True
 
 
@@ -345,9 +361,13 @@ class FakeCluster:
         self.agents.by_uid.pop(_agent_uid(self.api.objects[place]), None)
 
     def _make_executors(self, pod: Object, epoch: int) -> None:
+        """As Spark does: as many as the run file says, in the ConfigMap that the driver mounts."""
         name = executor_set_name(JOB, epoch)
         meta = {"name": name, "namespace": NAMESPACE, "ownerReferences": [{"uid": pod["metadata"]["uid"]}]}
-        self.api.put_new(STATEFUL_SETS, {"metadata": meta, "spec": {"replicas": 1}})
+        mounted = self.api.of(CONFIG_MAPS)[pod["metadata"]["name"]]["data"]
+        run_file = next(json.loads(text) for text in mounted.values() if '"sparkConf"' in text)
+        count = int(run_file["sparkConf"]["spark.executor.instances"])
+        self.api.put_new(STATEFUL_SETS, {"metadata": meta, "spec": {"replicas": count}})
 
     def _keeper_works(self, place: Place, pod: Object) -> None:
         if pod.get("status") is not None:

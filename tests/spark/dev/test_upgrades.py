@@ -1,4 +1,4 @@
-"""Upgrades with real Spark and `headrace dev`: good ones stay, bad ones go back, the output is exact."""
+"""Upgrades with real Spark and `headrace dev`: good ones are promoted, bad ones go back, output exact."""
 
 import pytest
 
