@@ -175,6 +175,7 @@ def drive(tmp_path):
             "watchParent": True,
             "watchdog": {"batchTimeoutSeconds": 1800, "action": "Restart"},
             "mode": "active",
+            "rehearsal": None,
         }
         process = DriverProcess(directory, run_file | changes, piped=piped)
         started.append(process)
