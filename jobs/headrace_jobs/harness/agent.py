@@ -18,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
+from headrace_jobs.harness.orders import NotInStandby, OrderInvalid
+
 log = logging.getLogger("headrace")
 
 _SLOWEST_CLIENT_SECONDS = 10
@@ -34,6 +36,8 @@ class Served:
     """With how long it may take, in seconds, where the caller says so."""
 
     metrics: Callable[[], bytes]
+    activate: Callable[[bytes], dict[str, Any]]
+    """With the body of the call; raises OrderInvalid or NotInStandby."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +87,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer("POST")
 
     def _answer(self, method: str) -> None:
-        self._drop_body()
+        body = self._read_body()
         try:
-            answer = self._route(method)
+            answer = self._route(method, body)
         except Exception:
             log.exception("the agent failed to answer %s %s", method, self.path)
             answer = _error(HTTPStatus.INTERNAL_SERVER_ERROR, "see the driver's log")
@@ -95,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer.body)
 
-    def _route(self, method: str) -> _Answer:
+    def _route(self, method: str, body: bytes) -> _Answer:
         path = self.path.partition("?")[0]
         if path == "/healthz":
             return _json({"status": "ok"}) if method == "GET" else _wrong_method("GET")
@@ -105,16 +109,17 @@ class _Handler(BaseHTTPRequestHandler):
         match method, path:
             case "GET", "/v1/status":
                 return _json(self.served.status())
-            case "POST", "/v1/drain":
-                return self._drain()
+            case "POST", "/v1/drain" | "/v1/activate":
+                return self._drain() if path == "/v1/drain" else self._activate(body)
             case "GET", "/metrics":
                 return _Answer(HTTPStatus.OK, self.served.metrics(), _OPEN_METRICS)
             case _, "/v1/status" | "/metrics":
                 return _wrong_method("GET")
-            case _, "/v1/drain":
+            case _, "/v1/drain" | "/v1/activate":
                 return _wrong_method("POST")
             case _:
-                return _error(HTTPStatus.NOT_FOUND, "paths are /healthz, /v1/status, /v1/drain and /metrics")
+                paths = "/healthz, /v1/status, /v1/drain, /v1/activate and /metrics"
+                return _error(HTTPStatus.NOT_FOUND, f"paths are {paths}")
 
     def _drain(self) -> _Answer:
         given = parse_qs(self.path.partition("?")[2]).get("timeoutSeconds")
@@ -127,6 +132,14 @@ class _Handler(BaseHTTPRequestHandler):
             return _error(HTTPStatus.BAD_REQUEST, "timeoutSeconds must be a number of seconds, 0 or more")
         return _json(self.served.drain(limit), HTTPStatus.ACCEPTED)
 
+    def _activate(self, body: bytes) -> _Answer:
+        try:
+            return _json(self.served.activate(body), HTTPStatus.ACCEPTED)
+        except OrderInvalid as error:
+            return _error(HTTPStatus.BAD_REQUEST, str(error))
+        except NotInStandby as error:
+            return _error(HTTPStatus.CONFLICT, str(error))
+
     def _refusal(self, *, uid_required: bool) -> _Answer | None:
         given = self.headers.get("Authorization", "").encode("utf-8", "replace")
         if not compare_digest(given, b"Bearer " + self.token):
@@ -138,12 +151,12 @@ class _Handler(BaseHTTPRequestHandler):
         asked = uid or "(no X-Headrace-Uid given)"
         return _error(HTTPStatus.CONFLICT, f"this is attempt {self.uid}, not {asked}")
 
-    def _drop_body(self) -> None:
+    def _read_body(self) -> bytes:
         length = self.headers.get("Content-Length", "0")
         if not length.isdigit() or int(length) > _LARGEST_BODY_BYTES:
             self.close_connection = True
-            return
-        self.rfile.read(int(length))
+            return b""
+        return self.rfile.read(int(length))
 
     def log_message(self, format: str, *args: Any) -> None:
         log.debug("agent: " + format, *args)

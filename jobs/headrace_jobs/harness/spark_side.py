@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,21 +11,26 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from headrace_jobs.harness.assignment import Assignment
 from headrace_jobs.harness.checkpoint_control import CheckpointControl
-from headrace_jobs.harness.conf import spark_url
 from headrace_jobs.harness.driver_jvm import Gateway
-from headrace_jobs.harness.endings import QueryEnd
+from headrace_jobs.harness.endings import Event, QueryEnd
 from headrace_jobs.harness.failure import UserCode
 from headrace_jobs.harness.kafka_defaults import give_kafka_defaults
 from headrace_jobs.harness.lag import LagMeter
-from headrace_jobs.harness.managed import QueryRegistry
+from headrace_jobs.harness.managed import ManagedQuery, QueryRegistry
 from headrace_jobs.harness.manager import take_over_manager
-from headrace_jobs.harness.observer import Observer
+from headrace_jobs.harness.meaning_notes import Meanings
+from headrace_jobs.harness.muting import Readers
+from headrace_jobs.harness.observer import MeasureLag, Observer
 from headrace_jobs.harness.patches import Patches
-from headrace_jobs.harness.runfile import RunFile
+from headrace_jobs.harness.rehearsal import Rehearsal
 from headrace_jobs.harness.session import guard_session, open_session
-from headrace_jobs.harness.writer import take_over_writers
+from headrace_jobs.harness.view import Lag
+from headrace_jobs.harness.writer import Start, take_over_writers
 from headrace_jobs.jvm import check_spark_version
+from headrace_jobs.store import open_store
+from headrace_jobs.store.s3_options import options_in
 
 
 @dataclass(frozen=True)
@@ -33,38 +39,91 @@ class SparkSide:
     registry: QueryRegistry
     control: CheckpointControl
     observer: Observer
+    rehearsal: Rehearsal | None
 
     def stop_spark(self) -> None:
         java_context: Any = self.session.sparkContext._jsc
         java_context.stop()
 
 
+@dataclass(frozen=True)
+class Hooks:
+    """How the driver hears of what happens."""
+
+    on_query_end: Callable[[str, QueryEnd], None]
+    tell: Callable[[Event], None]
+    application_finished: Callable[[], bool]
+
+
 def take_over_spark(
-    run_file: RunFile,
-    gateway: Gateway,
-    *,
-    own: UserCode,
-    claim_body: str,
-    on_query_end: Callable[[str, QueryEnd], None],
+    assignment: Assignment, gateway: Gateway, *, own: UserCode, claim_body: str, hooks: Hooks
 ) -> SparkSide:
     """Opens the session, claims the run, and makes every query of user code one of ours.
 
     Raises UnsupportedSpark, Fenced or StoreUnavailable.
     """
+    run_file = assignment.run_file
     session = open_session(gateway)
     check_spark_version(session.version)
     for path in run_file.application.py_files:
         if not Path(path).is_dir():  # directories are on the import path already
             session.sparkContext.addPyFile(path)
-    control = CheckpointControl(session, spark_url(run_file.run_path))
-    control.claim(run_file.attempt, claim_body)
-    registry = QueryRegistry(on_query_end, own)
+    control = CheckpointControl(session, assignment)
+    control.claim(run_file, claim_body)
+    registry = QueryRegistry(hooks.on_query_end, own)
     patches = Patches()
     guard_session(patches)
     if run_file.kafka is not None:
         give_kafka_defaults(patches, run_file.kafka)
-    take_over_writers(patches, run_file, registry)
+    rehearsal = None
+    if assignment.rehearsing:
+        rehearsal = _rehearsal(assignment, session, registry, control, patches, hooks)
+    launch = functools.partial(_launch, assignment, registry, rehearsal)
+    take_over_writers(patches, assignment, launch)
     take_over_manager(patches, registry)
-    observer = Observer(registry, LagMeter(run_file.run_path).measure, time.monotonic)
+    observer = Observer(registry, _lag_meter(assignment), time.monotonic)
     observer.start()
-    return SparkSide(session, registry, control, observer)
+    return SparkSide(session, registry, control, observer, rehearsal)
+
+
+def _rehearsal(  # noqa: PLR0917 - the parts of a rehearsal
+    assignment: Assignment,
+    session: SparkSession,
+    registry: QueryRegistry,
+    control: CheckpointControl,
+    patches: Patches,
+    hooks: Hooks,
+) -> Rehearsal:
+    readers = Readers()
+    readers.take_over(patches)
+    run_file = assignment.run_file
+    return Rehearsal(
+        assignment,
+        registry,
+        control,
+        session,
+        store=open_store(run_file.store, options_in(run_file.spark_conf)),
+        readers=readers,
+        meanings=Meanings(),
+        tell=hooks.tell,
+        application_finished=hooks.application_finished,
+    )
+
+
+def _launch(
+    assignment: Assignment, registry: QueryRegistry, rehearsal: Rehearsal | None, start: Start
+) -> ManagedQuery:
+    if assignment.rehearsing and rehearsal is not None:
+        return rehearsal.launch(start)
+    return registry.adopt(start.name, start.begin(), start.state.scope)
+
+
+def _lag_meter(assignment: Assignment) -> MeasureLag:
+    """Of the run that the driver works on: a candidate goes from the fork to the run."""
+    meters: dict[str, LagMeter] = {}
+
+    def measure(query: str, progress: dict[str, Any]) -> Lag:
+        run_path = assignment.run_file.run_path
+        return meters.setdefault(run_path, LagMeter(run_path)).measure(query, progress)
+
+    return measure
