@@ -117,6 +117,7 @@ class Activation:
         with self._timed("start"):
             for query in rehearsal.registry.resting():
                 rehearsal.registry.activate(query)
+            rehearsal.keep_meanings()
         self.state = rehearsal.phase = "Active"
         log.info("run %d, attempt %d, epoch %d: active", run_file.run, run_file.attempt, run_file.epoch)
 

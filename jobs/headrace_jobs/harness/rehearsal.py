@@ -23,7 +23,7 @@ from headrace_jobs.harness.conf import spark_url
 from headrace_jobs.harness.control import StoreUnavailable
 from headrace_jobs.harness.endings import Event, RehearsalOver
 from headrace_jobs.harness.managed import ManagedQuery, Part, QueryRegistry
-from headrace_jobs.harness.meaning_notes import Meanings
+from headrace_jobs.harness.meaning_notes import Meanings, note_when_proven
 from headrace_jobs.harness.muting import Muted, Readers, check_sink
 from headrace_jobs.harness.replay import QueryReplay
 from headrace_jobs.harness.runfile import Rehearsal as Terms
@@ -39,6 +39,10 @@ log = logging.getLogger("headrace")
 _QUIET_SECONDS = 5.0
 _COPY_AHEAD_SECONDS = 30.0
 _LOOK_SECONDS = 0.5
+_MEANING_CHANGED = (
+    "Spark accepts it, but the state so far means something else: change it back, or say"
+    " upgrade.stateCompatible: true"
+)
 
 
 @dataclass
@@ -104,6 +108,13 @@ class Rehearsal:
         self._replays[start.name] = replay
         self._notes += [note for note in [muted.note(), _note_on(fork)] if note]
         return self.registry.adopt(start.name, replay.begin(), start.state.scope, Part(replay, start.begin))
+
+    def keep_meanings(self) -> None:
+        """After the activation: from its first batch on, each state is of this version's meaning."""
+        for query in self.registry.active():
+            meaning = self.meanings.of(query.query_name)
+            if meaning is not None:
+                note_when_proven(self.store, self.assignment.run_file.run, query, meaning)
 
     def result(self, outcome: str | None = None) -> dict[str, Any]:
         """What the status and the last words say."""
@@ -205,7 +216,8 @@ class Rehearsal:
             self.tell(RehearsalOver(Reason.STORE_UNAVAILABLE, str(error)))
             return
         if self._differences and not self.terms.state_compatible:
-            self.tell(RehearsalOver(Reason.MEANING_CHANGED, ". ".join(self._differences)))
+            message = f"{'; '.join(self._differences)}. {_MEANING_CHANGED}"
+            self.tell(RehearsalOver(Reason.MEANING_CHANGED, message))
             return
         log.info("the rehearsal has passed: %s", ", ".join(self._replays) or "it starts no query")
         if self.terms.standby_seconds is None or not self.registry.resting():
@@ -215,7 +227,7 @@ class Rehearsal:
 
     def _compare(self) -> None:
         known = query_names(self.store, self.terms.from_run)
-        comparison = self.meanings.compare(self.terms.from_run, known)
+        comparison = self.meanings.compare(self.store, self.terms.from_run, known)
         self._compared = comparison.complete
         self._differences = comparison.differences
         self._notes += comparison.notes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from headrace_jobs.harness.kafka_defaults import give_kafka_defaults
 from headrace_jobs.harness.lag import LagMeter
 from headrace_jobs.harness.managed import ManagedQuery, QueryRegistry
 from headrace_jobs.harness.manager import take_over_manager
-from headrace_jobs.harness.meaning_notes import Meanings
+from headrace_jobs.harness.meaning_notes import Functions, Meanings, note_when_proven
 from headrace_jobs.harness.muting import Readers
 from headrace_jobs.harness.observer import MeasureLag, Observer
 from headrace_jobs.harness.patches import Patches
@@ -29,7 +28,7 @@ from headrace_jobs.harness.session import guard_session, open_session
 from headrace_jobs.harness.view import Lag
 from headrace_jobs.harness.writer import Start, take_over_writers
 from headrace_jobs.jvm import check_spark_version
-from headrace_jobs.store import open_store
+from headrace_jobs.store import Store, open_store
 from headrace_jobs.store.s3_options import options_in
 
 
@@ -75,47 +74,51 @@ def take_over_spark(
     guard_session(patches)
     if run_file.kafka is not None:
         give_kafka_defaults(patches, run_file.kafka)
+    functions = Functions(own)
+    functions.take_over(patches)
+    meanings = Meanings(session, functions)
+    store = open_store(run_file.store, options_in(run_file.spark_conf))
     rehearsal = None
     if assignment.rehearsing:
-        rehearsal = _rehearsal(assignment, session, registry, control, patches, hooks)
-    launch = functools.partial(_launch, assignment, registry, rehearsal)
-    take_over_writers(patches, assignment, launch)
+        readers = Readers()
+        readers.take_over(patches)
+        rehearsal = Rehearsal(
+            assignment,
+            registry,
+            control,
+            session,
+            store=store,
+            readers=readers,
+            meanings=meanings,
+            tell=hooks.tell,
+            application_finished=hooks.application_finished,
+        )
+    launcher = _Launcher(assignment, registry, meanings, store, rehearsal)
+    take_over_writers(patches, assignment, launcher.launch)
     take_over_manager(patches, registry)
     observer = Observer(registry, _lag_meter(assignment), time.monotonic)
     observer.start()
     return SparkSide(session, registry, control, observer, rehearsal)
 
 
-def _rehearsal(  # noqa: PLR0917 - the parts of a rehearsal
-    assignment: Assignment,
-    session: SparkSession,
-    registry: QueryRegistry,
-    control: CheckpointControl,
-    patches: Patches,
-    hooks: Hooks,
-) -> Rehearsal:
-    readers = Readers()
-    readers.take_over(patches)
-    run_file = assignment.run_file
-    return Rehearsal(
-        assignment,
-        registry,
-        control,
-        session,
-        store=open_store(run_file.store, options_in(run_file.spark_conf)),
-        readers=readers,
-        meanings=Meanings(),
-        tell=hooks.tell,
-        application_finished=hooks.application_finished,
-    )
+@dataclass(frozen=True)
+class _Launcher:
+    """Starts what the user's code starts: in earnest, or on a fork."""
 
+    assignment: Assignment
+    registry: QueryRegistry
+    meanings: Meanings
+    store: Store
+    rehearsal: Rehearsal | None
 
-def _launch(
-    assignment: Assignment, registry: QueryRegistry, rehearsal: Rehearsal | None, start: Start
-) -> ManagedQuery:
-    if assignment.rehearsing and rehearsal is not None:
-        return rehearsal.launch(start)
-    return registry.adopt(start.name, start.begin(), start.state.scope)
+    def launch(self, start: Start) -> ManagedQuery:
+        if self.assignment.rehearsing and self.rehearsal is not None:
+            return self.rehearsal.launch(start)
+        meaning = self.meanings.note(start)
+        query = self.registry.adopt(start.name, start.begin(), start.state.scope)
+        if meaning is not None:
+            note_when_proven(self.store, self.assignment.run_file.run, query, meaning)
+        return query
 
 
 def _lag_meter(assignment: Assignment) -> MeasureLag:

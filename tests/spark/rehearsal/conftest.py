@@ -36,8 +36,8 @@ query.awaitTermination()
 SUM = 'totals = orders.groupBy("user").agg(F.sum("amount").alias("total"))'
 
 
-def script(body: str = SUM, tail: str = TAIL) -> str:
-    return HEAD + textwrap.dedent(body) + textwrap.dedent(tail)
+def script(*bodies: str, tail: str = TAIL) -> str:
+    return "\n".join([HEAD, *map(textwrap.dedent, bodies or (SUM,)), textwrap.dedent(tail)])
 
 
 def put_orders(place: Path, *numbers: int, bad: str | None = None) -> None:
@@ -76,6 +76,7 @@ class Rehearsals:
         put_orders(self.place, *range(batches))
         self.incumbent = self.start(text or script(), **changes)
         self.incumbent.wait_for_batch("totals", batches - 1)
+        self.incumbent.wait_for_file(self.incumbent.run / "_plans" / "totals.json")
         return self.incumbent
 
     def start_candidate(self, text: str, *, attempt: int = 1, run: int = 2, **changes: Any) -> DriverProcess:
