@@ -6,15 +6,14 @@ the script began (a date, a table) differs from start to start, and would be tak
 
 from __future__ import annotations
 
+import dis
+import functools
 import hashlib
-import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# From Python 3.13 on; before, the first constant of a function is its docstring or None.
-_HAS_DOCSTRING = 0x4000000
 _MOST_FUNCTIONS = 500
 
 Owns = Callable[[str], bool]
@@ -51,6 +50,8 @@ class _Visit:
                 yield from self._instance(value.__self__)
             case type():
                 yield from self._class(value)
+            case functools.partial():
+                yield from self.visit(value.func, asked=asked)
             case _:
                 yield from self._instance(value)
 
@@ -70,7 +71,7 @@ class _Visit:
                 yield from self._if_code(function.__globals__[name])
 
     def _if_code(self, value: Any) -> Iterator[str]:
-        if isinstance(value, types.FunctionType | types.MethodType | type):
+        if isinstance(value, types.FunctionType | types.MethodType | type | functools.partial):
             yield from self.visit(value, asked=False)
         elif not isinstance(value, types.ModuleType):
             yield from self._instance(value)
@@ -103,22 +104,15 @@ class _Visit:
 
 
 def _code(code: types.CodeType) -> Iterator[str]:
-    yield code.co_code.hex()
-    yield " ".join(code.co_names)
+    """As instructions with their values: places in tables shift when a docstring comes or goes."""
     yield " ".join(code.co_varnames)
-    for number, constant in enumerate(code.co_consts):
-        if isinstance(constant, types.CodeType):
-            yield from _code(constant)
-        elif not (number == 0 and _is_docstring(code, constant)):
-            yield repr(sorted(constant, key=repr)) if isinstance(constant, frozenset) else repr(constant)
-
-
-def _is_docstring(code: types.CodeType, constant: Any) -> bool:
-    if not isinstance(constant, str):
-        return False
-    if sys.version_info >= (3, 13):
-        return bool(code.co_flags & _HAS_DOCSTRING)
-    return bool(code.co_flags & inspect.CO_OPTIMIZED)
+    for step in dis.get_instructions(code):
+        if isinstance(step.argval, types.CodeType):
+            yield from _code(step.argval)
+        elif isinstance(step.argval, frozenset):
+            yield f"{step.opname} {sorted(map(repr, step.argval))}"
+        else:
+            yield f"{step.opname} {step.argval!r}"
 
 
 def _names(code: types.CodeType) -> list[str]:

@@ -65,6 +65,7 @@ class Rehearsals:
         self.place, self._drive = place, drive
         self.incumbent: DriverProcess | None = None
         self._scripts = 0
+        self._tries = 0
 
     def start(self, text: str, **changes: Any) -> DriverProcess:
         self._scripts += 1
@@ -79,7 +80,8 @@ class Rehearsals:
         self.incumbent.wait_for_file(self.incumbent.run / "_plans" / "totals.json")
         return self.incumbent
 
-    def start_candidate(self, text: str, *, attempt: int = 1, run: int = 2, **changes: Any) -> DriverProcess:
+    def start_candidate(self, text: str, *, run: int = 2, **changes: Any) -> DriverProcess:
+        self._tries += 1
         terms = {
             "fromRun": 1,
             "batches": 3,
@@ -89,7 +91,7 @@ class Rehearsals:
             "standbySeconds": None,
         } | changes.pop("rehearsal", {})
         return self.start(
-            text, attempt=attempt, run=run, epoch=0, mode="rehearse", rehearsal=terms, **changes
+            text, attempt=self._tries, run=run, epoch=0, mode="rehearse", rehearsal=terms, **changes
         )
 
     def rehearse(self, text: str, **changes: Any) -> dict[str, Any]:
