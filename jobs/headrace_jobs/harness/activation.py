@@ -93,8 +93,9 @@ class Activation:
             run=order.run, attempt=order.attempt, epoch=order.epoch
         )
         with self._timed("copy"):
-            seed_run(rehearsal.store, rehearsal.terms.from_run, order.run)
+            # Before the copy: once a run is seeded, the one it came from may not go on.
             self._check_boundaries(order)
+            seed_run(rehearsal.store, rehearsal.terms.from_run, order.run)
         with self._timed("claim"):
             rehearsal.control.claim(run_file, claim_body(run_file))
         return run_file
@@ -102,7 +103,7 @@ class Activation:
     def _check_boundaries(self, order: Order) -> None:
         pending = {
             name: last.offsets
-            for name, last in last_batches(self.rehearsal.store, order.run).items()
+            for name, last in last_batches(self.rehearsal.store, self.rehearsal.terms.from_run).items()
             if last.pending
         }
         if pending and not order.accept_pending:

@@ -60,8 +60,10 @@ class Termination:
         """At most as long as Kubernetes keeps: the longest texts are shortened until it fits."""
         content = self._content()
         while len(text := json.dumps(content, ensure_ascii=False).encode()) > LARGEST_MESSAGE_BYTES:
-            if not _shorten(content):
-                _leave_out(content)
+            if _leave_out(content, "notes", "queries") or _shorten(content):
+                continue
+            if not _leave_out(content, "differences"):
+                content["queries"] = {}
         return text.decode()
 
     def _content(self) -> dict[str, Any]:
@@ -82,14 +84,14 @@ class Termination:
         }
 
 
-def _leave_out(content: dict[str, Any]) -> None:
-    """What can be spared, the least important first."""
+def _leave_out(content: dict[str, Any], *parts: str) -> bool:
+    """Empties the first of these parts of a rehearsal that holds anything; False when none does."""
     rehearsal = content.get("rehearsal", {})
-    for part in ("notes", "queries", "differences"):
+    for part in parts:
         if rehearsal.get(part):
             rehearsal[part] = type(rehearsal[part])()
-            return
-    content["queries"] = {}
+            return True
+    return False
 
 
 def _shorten(content: dict[str, Any]) -> bool:
