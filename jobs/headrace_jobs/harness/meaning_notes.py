@@ -71,8 +71,8 @@ class Meanings:
         """None where the plan cannot be read: no reason to stop anybody, only nothing to compare."""
         try:
             self._meanings[start.name] = self._read(start)
-        except (Py4JError, ValueError, KeyError, AssertionError) as error:
-            log.warning("what the state of query %s means could not be noted: %s", start.name, error)
+        except Exception as error:
+            log.warning("what the state of query %s means could not be noted: %r", start.name, error)
             self._meanings[start.name] = None
         return self._meanings[start.name]
 

@@ -71,7 +71,6 @@ class Muted:
     """How a query is started without its sink."""
 
     start: Start
-    session: Any
     call_foreach_batch: bool
 
     def writer(self, checkpoint: str, trigger: Any) -> Any:

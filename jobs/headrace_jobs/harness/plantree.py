@@ -6,6 +6,7 @@ is `sum(source.amount)`, whatever it is called on the way.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,7 @@ _INFIX = {
 }  # fmt: skip
 _LEAVES = ("StreamingRelation", "StreamingRelationV2", "StreamingExecutionRelation")
 _DEEPEST = 200
+_LONGEST = 1000
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ class Columns:
     digests: Mapping[str, str] = field(default_factory=dict)
     _definitions: dict[int, Node | _MadeBy | str] = field(default_factory=dict)
     _unions: dict[int, list[Node]] = field(default_factory=dict)
+    _known: dict[tuple[int | None, bool], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         sources = [node for node in self.plan.walk() if node.kind in _LEAVES]
@@ -169,6 +172,16 @@ class Columns:
         return f"{expression.kind}({', '.join([*own, *told])})"
 
     def _column(self, column: Node, *, detailed: bool, depth: int) -> str:
+        """Each once: a plan that uses each column twice to make the next would double with every step."""
+        known = (column.expr_id, detailed)
+        if column.expr_id is None or known not in self._known:
+            told = self._defined(column, detailed=detailed, depth=depth)
+            if len(told) > _LONGEST:
+                told = f"#{hashlib.sha256(told.encode()).hexdigest()[:32]}"
+            self._known[known] = told
+        return self._known[known]
+
+    def _defined(self, column: Node, *, detailed: bool, depth: int) -> str:
         definition = self._definitions.get(column.expr_id) if column.expr_id is not None else None
         match definition:
             case None:

@@ -85,17 +85,31 @@ class Rehearsal:
 
     def begin(self) -> None:
         """Before the user's code runs."""
-        self._began = self._last_start = self.clock()
         with contextlib.suppress(StoreError):
             sweep_rehearsals(self.store, before=self._number)
+        self._begin_watching()
+
+    def _begin_watching(self) -> None:
+        self._began = self._last_start = self.clock()
         threading.Thread(target=self._watch, name="headrace-rehearsal", daemon=True).start()
+
+    def takes(self) -> bool:
+        """Whether a query that is started now is part of the rehearsal: a script may start one at any time.
+
+        In standby the rehearsal begins again with it; while the candidate is being activated it waits.
+        """
+        while self.phase == "Activating":
+            self.registry.wait_for_change(_LOOK_SECONDS)
+        if self.assignment.rehearsing and self.leave_standby("Rehearsing"):
+            self._begin_watching()
+        return self.assignment.rehearsing
 
     def launch(self, start: Start) -> ManagedQuery:
         """A query of the user's code, on its fork. Raises in the user's own line what is wrong with it."""
         check_sink(self.session, start)
         self.meanings.note(start)
         fork = self._fork(start.name)
-        muted = Muted(start, self.session, self.terms.call_foreach_batch)
+        muted = Muted(start, self.terms.call_foreach_batch)
         replay = QueryReplay(
             fork,
             asked=self.terms.batches,
@@ -104,7 +118,6 @@ class Rehearsal:
             clock=self.clock,
         )
         self._last_start = self.clock()
-        self.phase = "Rehearsing"
         self._replays[start.name] = replay
         self._notes += [note for note in [muted.note(), _note_on(fork)] if note]
         return self.registry.adopt(start.name, replay.begin(), start.state.scope, Part(replay, start.begin))

@@ -112,7 +112,7 @@ class _Launcher:
     rehearsal: Rehearsal | None
 
     def launch(self, start: Start) -> ManagedQuery:
-        if self.assignment.rehearsing and self.rehearsal is not None:
+        if self.rehearsal is not None and self.rehearsal.takes():
             return self.rehearsal.launch(start)
         meaning = self.meanings.note(start)
         query = self.registry.adopt(start.name, start.begin(), start.state.scope)
