@@ -3,13 +3,13 @@
 import asyncio
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from headrace.api import StreamJob, StreamJobStatus
-from headrace.cli.cluster import Answer, Cluster
+from headrace.cli.cluster import Answer, Cluster, Ran
 from headrace.kube.errors import AlreadyExists, ApiError, Conflict, Denied, Invalid, NotFound, from_answer
 from headrace.kube.resources import (
     CONFIG_MAPS,
@@ -44,6 +44,8 @@ class FakeTransport:
     # Logs by pod: their lines, or an answer that is no log.
     logs: dict[str, list[str] | Answer] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
+    # What a command in a pod says, by the pod; an Answer refuses it.
+    commands: dict[str, Ran | Answer] = field(default_factory=dict)
 
     def request(
         self, method: str, path: str, *, query: Mapping[str, str], body: Object | None, content_type: str
@@ -104,6 +106,16 @@ class FakeTransport:
                 raise from_answer(found.status, found.body)
             case _:
                 yield from found[-int(query["tailLines"]) :] if "tailLines" in query else found
+
+    def run(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> Ran:
+        self.asked.append(("run", f"{pod}/{container}: {' '.join(command)}"))
+        match self.commands.get(pod):
+            case None:
+                raise NotFound(f'pods "{pod}" not found', status=404)
+            case Answer() as refused:
+                raise from_answer(refused.status, refused.body)
+            case ran:
+                return ran
 
 
 def _parts(path: str) -> tuple[Resource, str | None, str | None, str | None]:

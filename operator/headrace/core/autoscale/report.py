@@ -135,7 +135,10 @@ def _looked_at(told: Any) -> float | None:
 
 
 def _moment(text: Any) -> float | None:
-    return datetime.fromisoformat(text).timestamp() if isinstance(text, str) else None
+    try:
+        return datetime.fromisoformat(text).timestamp() if isinstance(text, str) else None
+    except ValueError:
+        return None
 
 
 def _number(value: Any, otherwise: float) -> float:
