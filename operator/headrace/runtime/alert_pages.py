@@ -147,7 +147,9 @@ def _metrics_lines() -> Iterator[str]:
     yield "From the driver's agent, asked every 15 seconds."
     queries = [(name, text) for name, text, _ in job_metrics.QUERY_GAUGES]
     remembered = [(name, text) for name, text, _ in job_metrics.REMEMBERED_GAUGES]
-    yield from _table((f"headrace_job_{name}", text) for name, text in (*queries, *remembered))
+    yield from _table(
+        (f"headrace_job_{name}", text) for name, text in (*queries, *remembered, job_metrics.SINK)
+    )
     yield from ("", _HOW, "## The operator")
     yield from _table([("headrace_jobs", job_metrics.JOBS_HELP), *_own_metrics()])
 

@@ -262,7 +262,8 @@ class FakeCluster:
         assert self.api.writes[before:] == [], "left something for a pass that nobody asked for"
 
     def _picture(self) -> str:
-        return json.dumps([self.api.objects[place] for place in sorted(self.api.objects)], default=str)
+        things = [self.api.objects[place] for place in sorted(self.api.objects)]
+        return json.dumps([*things, sorted(self.stream.store.objects)], default=str)
 
     # ---- the kubelets, the drivers and the keepers ---------------------------------------------------
 
