@@ -67,6 +67,7 @@ def run_file(
             "action": spec.watchdog.action,
         },
         "mode": "active",
+        "rehearsal": None,
     }
 
 

@@ -44,6 +44,7 @@ def run_file(attempt: DriverAttempt, platform: Platform) -> Manifest:
             "action": spec.watchdog.action,
         },
         "mode": "active",
+        "rehearsal": None,
     }
 
 
