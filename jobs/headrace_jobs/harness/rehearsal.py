@@ -248,7 +248,8 @@ class Rehearsal:
         self.tell(RehearsalOver(Reason.REHEARSAL_TIMEOUT, message))
 
     def _judge(self) -> None:
-        if any(query.end is not None and query.end.failure for query in self.registry.all()):
+        ends = [query.end for query in self.registry.all() if query.end is not None]
+        if any(end.failure is not None or end.jvm_lost for end in ends):
             return  # the conductor knows
         try:
             self._compare()

@@ -206,9 +206,10 @@ def test_the_first_batch_of_a_new_query_may_take_longer(rehearsal, world):
     assert "is new: its first batch was still running" in rehearsal.result()["notes"][0]
 
 
-def test_a_failure_is_told_by_the_conductor(rehearsal, world):
+@pytest.mark.parametrize("end", [QueryEnd(failure=Failure("BOOM", "boom")), QueryEnd(jvm_lost=True)])
+def test_a_failure_is_told_by_the_conductor(rehearsal, world, end):
     query = start(rehearsal, world)
-    query.isActive, query.end = False, QueryEnd(failure=Failure("BOOM", "boom"))
+    query.isActive, query.end = False, end
     world.awaited = True
     rehearsal._watch()
     assert world.events == []
