@@ -16,6 +16,7 @@ from headrace_jobs.harness.driver_jvm import Gateway
 from headrace_jobs.harness.endings import Event, QueryEnd
 from headrace_jobs.harness.failure import UserCode
 from headrace_jobs.harness.kafka_defaults import give_kafka_defaults
+from headrace_jobs.harness.kafka_lag import KafkaTopics
 from headrace_jobs.harness.lag import LagMeter
 from headrace_jobs.harness.managed import ManagedQuery, QueryRegistry
 from headrace_jobs.harness.manager import take_over_manager
@@ -25,6 +26,7 @@ from headrace_jobs.harness.observer import MeasureLag, Observer
 from headrace_jobs.harness.patches import Patches
 from headrace_jobs.harness.rehearsal import Rehearsal
 from headrace_jobs.harness.session import guard_session, open_session
+from headrace_jobs.harness.tracker import Tracker
 from headrace_jobs.harness.view import Lag
 from headrace_jobs.harness.writer import Start, take_over_writers
 from headrace_jobs.jvm import check_spark_version
@@ -96,7 +98,16 @@ def take_over_spark(
     launcher = _Launcher(assignment, registry, meanings, store, rehearsal)
     take_over_writers(patches, assignment, launcher.launch)
     take_over_manager(patches, registry)
-    observer = Observer(registry, _lag_meter(assignment), time.monotonic)
+    context: Any = session.sparkContext
+    tracker = Tracker(context._jvm, context._gateway, context._jsc.sc())
+    topics = KafkaTopics(context._jvm, registry.java_query)
+    observer = Observer(
+        registry,
+        _lag_meter(assignment, topics),
+        time.monotonic,
+        count_executors=tracker.executors,
+        measure_skew=tracker.task_skew,
+    )
     observer.start()
     return SparkSide(session, registry, control, observer, rehearsal)
 
@@ -121,12 +132,12 @@ class _Launcher:
         return query
 
 
-def _lag_meter(assignment: Assignment) -> MeasureLag:
+def _lag_meter(assignment: Assignment, topics: KafkaTopics) -> MeasureLag:
     """Of the run that the driver works on: a candidate goes from the fork to the run."""
     meters: dict[str, LagMeter] = {}
 
-    def measure(query: str, progress: dict[str, Any]) -> Lag:
+    def measure(query: str, progress: dict[str, Any] | None) -> Lag:
         run_path = assignment.run_file.run_path
-        return meters.setdefault(run_path, LagMeter(run_path)).measure(query, progress)
+        return meters.setdefault(run_path, LagMeter(run_path, topics)).measure(query, progress)
 
     return measure

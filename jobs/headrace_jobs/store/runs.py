@@ -10,6 +10,8 @@ run-<n>/queries/<name>/        Spark's checkpoint of one query
 run-<n>/_logs/attempt-<k>.log  the end of the log of an attempt that failed
 run-<n>/_events/               Spark's event logs, where the job asks for them
 rehearsal-<n>/                 the fork on which the candidate for run n is tried: store/rehearsals.py
+
+Beside the runs lies _scaling/ring.json: what the autoscaler has decided and remembers.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import contextlib
 import json
 import posixpath
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from headrace_jobs.store.errors import NotFoundError, SeedError, SourceChangedError
 from headrace_jobs.store.interface import Copy, Entry, Store
@@ -21,6 +21,7 @@ from headrace_jobs.store.statefiles import is_state
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
 
 _MARKER = "_seed.json"
+_PINNED = "pinned.json"
 _THREADS = 16
 
 
@@ -33,14 +34,19 @@ class Seed:
     objects: int
     size_bytes: int
     rewritten: int
+    ways: dict[str, str] = field(default_factory=dict[str, str])
+    """By query, where there was something to decide: see rollback.py."""
 
 
 def is_seeded(store: Store, run: Run) -> bool:
-    return _read_marker(store, run) is not None
+    return read_seed(store, run) is not None
 
 
-def seed_run(store: Store, from_run: Run, to_run: Run) -> Seed:
-    """Copies the queries of a stopped run. May be called again at any time: it goes on where it was."""
+def seed_run(store: Store, from_run: Run, to_run: Run, *, code_of: Run | None = None) -> Seed:
+    """Copies the queries of a stopped run. May be called again at any time: it goes on where it was.
+
+    `code_of`: the run whose copies of the application's files are taken over, too.
+    """
     done = earlier_seed(store, to_run, source=run_directory(from_run))
     if done is not None:
         return done
@@ -48,6 +54,7 @@ def seed_run(store: Store, from_run: Run, to_run: Run) -> Seed:
     sources = list(store.list(source))
     wanted = [_wanted(store, entry, source, target) for entry in sources]
     mirror(store, wanted, target)
+    copy_code(store, code_of, to_run)
     seed = Seed(
         from_run=run_directory(from_run),
         batches=_verified_batches(store, from_run, to_run),
@@ -84,7 +91,7 @@ def copy_ahead(store: Store, from_run: Run, to_run: Run) -> int:
 
 def earlier_seed(store: Store, to_run: Run, *, source: str) -> Seed | None:
     """What the run was seeded with, if it was. Raises when it cannot be seeded from this source any more."""
-    done = _read_marker(store, to_run)
+    done = read_seed(store, to_run)
     if done is not None:
         if done.from_run != source:
             raise SeedError(f"{run_directory(to_run)} was already seeded from {done.from_run}")
@@ -95,6 +102,17 @@ def earlier_seed(store: Store, to_run: Run, *, source: str) -> Seed | None:
             f"{run_directory(to_run)} is in use by attempt {claimed_by}: it can not be seeded any more"
         )
     return None
+
+
+def copy_code(store: Store, from_run: Run | None, to_run: Run) -> None:
+    """A version that comes back is the same byte by byte, also where its files were replaced since."""
+    if from_run is None:
+        return
+    source, target = (f"{run_directory(run)}/_code/" for run in (from_run, to_run))
+    # The file that says what is what comes last: without it, everything is fetched anew.
+    entries = sorted(store.list(source), key=lambda entry: entry.key == source + _PINNED)
+    for entry in entries:
+        store.copy(Copy(entry, target + entry.key.removeprefix(source)))
 
 
 def write_marker(store: Store, to_run: Run, seed: Seed) -> None:
@@ -120,7 +138,8 @@ def _verified_batches(store: Store, from_run: Run, to_run: Run) -> dict[str, Las
     return found
 
 
-def _read_marker(store: Store, run: Run) -> Seed | None:
+def read_seed(store: Store, run: Run) -> Seed | None:
+    """What the run was seeded with; None where it was not, or not to the end."""
     try:
         fields = json.loads(store.get(posixpath.join(run_directory(run), _MARKER)))
     except NotFoundError:

@@ -7,7 +7,7 @@ from headrace.core.actions import PinRun, SeedRun
 from headrace.core.decision import Context, Decision, progress_facts, stalled
 from headrace.core.model import CodeProblem
 from headrace.core.restarts import found_earlier_lineage
-from headrace.core.starting import begin_run, copy_state, start_intended, start_next
+from headrace.core.starting import Begun, begin_run, copy_state, start_intended, start_next
 
 
 def first_run(context: Context) -> Decision | None:
@@ -28,7 +28,7 @@ def first_run(context: Context) -> Decision | None:
         )
     if seed is not None and 1 not in context.observed.seeded_runs:
         return copy_state(context, seed)
-    status = begin_run(context, number=1, revision=revision, seeded_from=None)
+    status = begin_run(context, Begun(number=1, revision=revision))
     return start_intended(context, status, "the first run of the job")
 
 

@@ -7,13 +7,18 @@ The questions are asked in order; the first that applies decides:
     lost writer?       its node is gone silent: wait for proof, or give it up if the spec says so
     stray writer?      a driver that the status does not name may still write: drain it, start nothing
     deleted?           drain, remove the checkpoints, let it go               (core/deletion.py)
-    asked to stop?     suspend or detach: drain, keep the checkpoint
+    asked to stop?     suspend or detach: drain, take a savepoint, keep the checkpoint   (core/gates.py)
     no run yet?        pin and start run 1                                    (core/beginning.py)
     earlier lineage?   found in the store by the first attempt: wait until spec.startFrom says what to do
+    asked to go back?  to an earlier version, by annotation                   (core/rollback.py)
     upgrade begun?     carry it on from the step in the status                (core/upgrade.py)
     edited?            begin an upgrade, or refuse the edit with the reason and leave the job alone
     otherwise          keep the attempt alive: start, watch, restart with backoff, or by its schedule
                                                                               (core/attempts.py)
+                       and, while its run is new, judge it: promote it, or go back
+                                                                              (core/verification.py)
+
+Whatever is decided, savepoints are taken by their schedule, and removed by retention (core/saving.py).
 
 At most one irreversible action comes out of a pass, and the status that comes with it already names it:
 the caller writes that status first, then performs the action. A process that dies in between finds its
@@ -23,36 +28,47 @@ intent in the status and performs it then; results are never written, they are o
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from headrace.api import PAUSE_ANNOTATION, StreamJobStatus
-from headrace.core import attempts, beginning, deletion, upgrade
+from headrace.core import attempts, beginning, deletion, gates, rollback, upgrade, verification
 from headrace.core.actions import AbandonAttempt, DrainAttempt
 from headrace.core.changes import classify
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Context, Decision, Plan, Sentence, progress_facts, stalled
-from headrace.core.executors import executors_status
+from headrace.core.edit_steps import live_news, sentence
+from headrace.core.executors import executors_status, kept_conditions, lag_status, scaling_facts
 from headrace.core.model import Code, Job, Observed, ObservedAttempt
+from headrace.core.saving import keep_savepoints
 
 Question = Callable[[Context], Decision | None]
 
 
 def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -> Plan:
-    context = upgrade.without_lost_code(Context(job=job, status=status, observed=observed, now=now))
+    context = Context(job=job, status=status, observed=observed, now=now)
+    context = upgrade.without_lost_code(rollback.without_answered_rejection(context))
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
+    shown = replace(context, refused=decision.refused)
+    facts = (*decision.facts, *rollback.facts(decision.status), *scaling_facts(shown))
+    saving = keep_savepoints(context)
     after = decision.status.model_copy(
         update={
             "state": decision.state,
             "observed_generation": job.generation,
-            "conditions": with_facts(status.conditions, decision.facts, now=now, generation=job.generation),
-            "executors": executors_status(context),
+            "conditions": with_facts(kept_conditions(shown), facts, now=now, generation=job.generation),
+            "executors": executors_status(shown),
+            "lag": lag_status(shown),
+            "last_savepoint": saving.last,
         }
     )
     return Plan(
         status=after,
-        actions=(*deletion.hold(job), *decision.actions),
-        says=decision.says,
+        actions=(*deletion.hold(job), *decision.actions, *saving.actions),
+        says=(*live_news(context, after), *decision.says, *saving.says),
         recheck_at=decision.recheck_at,
+        schedule_at=saving.look_at,
+        savepoints=saving.summary,
     )
 
 
@@ -117,6 +133,8 @@ def asked_to_stop(context: Context) -> Decision | None:
             facts=progress_facts("Draining", f"{why}: the running batch is finished first"),
             actions=tuple(_drain(attempt, why) for attempt in context.live),
         )
+    if (waiting := gates.before_suspend(context)) is not None:
+        return waiting
     # Stopping as asked is the wanted state: not ready would page somebody.
     facts = (
         Fact(type="Ready", true=True, reason=word, message="stopped as asked; the checkpoint is kept"),
@@ -142,14 +160,15 @@ def edited(context: Context) -> Decision | None:
     change = classify(pinned.spec, context.job.spec)
     if pinned.code == code.digest and not change.needs_run:
         return None
-    if context.job.spec.upgrade.strategy == "Stateless":
-        return _refused_edit(
-            context,
-            "StrategyUnsupported",
-            "spec.upgrade.strategy: this version upgrades with the state only. Say Cold, or delete the job "
-            "and create it anew with spec.startFrom: {none: true}",
-        )
-    return upgrade.begin(context, change.sentence() if change.needs_run else "the code changed")
+    if (problem := rollback.stands_rejected(context)) is not None:
+        return _refused_edit(context, problem.reason, problem.message)
+    code_changed = pinned.code != code.digest
+    return upgrade.begin(context, sentence(change, context.job.spec, code_changed=code_changed), change)
+
+
+def refused_request(context: Context) -> Decision | None:
+    problem = rollback.request_problem(context)
+    return _refused_edit(context, problem.reason, problem.message) if problem is not None else None
 
 
 QUESTIONS: tuple[Question, ...] = (
@@ -161,20 +180,30 @@ QUESTIONS: tuple[Question, ...] = (
     asked_to_stop,
     beginning.first_run,
     beginning.earlier_lineage,
+    rollback.requested,
     upgrade.under_way,
     edited,
-    attempts.keep_alive,
+    refused_request,
+    verification.watch,
 )
 
 
 def _refused_edit(context: Context, reason: str, message: str) -> Decision:
     """The edit is not taken; what runs goes on, under the spec it was pinned with."""
-    decided = attempts.keep_alive(context.refusing(reason, message))
-    assert decided is not None  # the last question always answers
+    watched = verification.watch(context.refusing(reason, message))
+    decided = replace(_still_refusing(watched, reason, message), refused=Sentence(reason, message))
     already = any(
         c.type == "Stalled" and c.reason == reason and c.message == message for c in context.conditions
     )
     return decided if already else decided.saying(Sentence(reason, message))
+
+
+def _still_refusing(decided: Decision, reason: str, message: str) -> Decision:
+    """The edit stands refused also while a driver starts or waits, unless there is worse to say."""
+    if any(fact.type == "Stalled" and fact.true for fact in decided.facts):
+        return decided
+    stalled = Fact(type="Stalled", true=True, reason=reason, message=message)
+    return replace(decided, facts=(*(fact for fact in decided.facts if fact.type != "Stalled"), stalled))
 
 
 def _drain(attempt: ObservedAttempt, why: str) -> DrainAttempt:

@@ -48,6 +48,9 @@ async def seed(
         from_run=action.from_run,
         to_run=action.to_run,
         number=number,
+        handover=action.handover,
+        rewind=action.rewind,
+        code_of=action.code_of,
     )
     try:
         with contextlib.suppress(AlreadyExists):

@@ -15,9 +15,10 @@ from typing import IO, Any
 
 from headrace.api import StreamJob, StreamJobSpec, StreamJobStatus
 from headrace.core.changes import classify
-from headrace.core.decision import Plan, Sentence
+from headrace.core.decision import Plan
 from headrace.core.model import Job
 from headrace.core.plan import plan
+from headrace.core.validate import rollback_request
 from headrace.local.layout import Layout, read_json, write_json
 from headrace.local.processes import wait_for_orphans
 from headrace.local.substrate import LocalOptions, LocalSubstrate
@@ -143,18 +144,14 @@ class DevSession:
                 running=True,
             )
             return
+        self._job = replace(self._job, rollback=rollback_request(loaded.metadata.annotations))
         self._apply(loaded.spec)
 
     def _apply(self, spec: StreamJobSpec) -> None:
-        change = classify(self._job.spec, spec)
-        if not change.changed:
+        if not classify(self._job.spec, spec).changed:
             return
         self._job = replace(self._job, spec=spec, generation=self._job.generation + 1)
         self._save()
-        if not change.needs_run:
-            self._view.say(
-                Sentence("AppliedLive", f"{change.sentence()}: applied without touching the driver")
-            )
 
     # ---- the object ---------------------------------------------------------------------------------
 
@@ -162,6 +159,7 @@ class DevSession:
         """The job as it was left, with the manifest as it is now; or a new one."""
         kept: dict[str, Any] | None = read_json(self._layout.streamjob)
         namespace = first.metadata.namespace or "default"
+        rollback = rollback_request(first.metadata.annotations)
         if kept is None:
             job = Job(
                 namespace=namespace,
@@ -169,6 +167,7 @@ class DevSession:
                 uid=str(uuid.uuid4()),
                 generation=1,
                 spec=first.spec,
+                rollback=rollback,
             )
             return job, StreamJobStatus()
         metadata = kept["metadata"]
@@ -180,6 +179,7 @@ class DevSession:
             uid=metadata["uid"],
             generation=metadata["generation"] + int(edited),
             spec=first.spec,
+            rollback=rollback,
         )
         return job, StreamJobStatus.parse(kept.get("status") or {})
 

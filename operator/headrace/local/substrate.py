@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from headrace.core.actions import (
     HoldDeletion,
     PinRun,
     ReleaseDeletion,
+    RemoveSavepoint,
     ScaleExecutors,
     SeedRun,
     StartAttempt,
     StopDeleting,
+    TakeSavepoint,
 )
 from headrace.core.last_words import ended_by
 from headrace.core.model import (
@@ -38,8 +41,8 @@ from headrace.core.model import (
     Observed,
     ObservedAttempt,
     PinnedRun,
-    QueryReport,
 )
+from headrace.core.reports import query_report, seeded_queries
 from headrace.core.revision import revision_of
 from headrace.local import code
 from headrace.local.agent import AgentClient
@@ -47,7 +50,7 @@ from headrace.local.layout import AttemptFiles, Layout, read_json, write_json
 from headrace.local.preflight import missing
 from headrace.local.processes import DriverProcess, start_driver
 from headrace.local.runfile import attempt_environment, run_file
-from headrace_jobs.store import Seed, is_seeded, open_store, seed_run
+from headrace_jobs.store import Seed, open_store, read_seed, seed_after_trial, seed_run
 
 # After its own time limit a driver gets this much to go; then it is killed. Its pending batch is replayed.
 KILL_GRACE_SECONDS = 15.0
@@ -87,11 +90,13 @@ class LocalSubstrate:
         del status  # every attempt of the state directory is looked at, whatever the status says
         store = open_store(self._job_store(job).as_uri())
         runs = self._run_numbers()
+        seeds = {number: seed for number in runs if (seed := read_seed(store, f"run-{number}")) is not None}
         return Observed(
             code=self._observe_code(job.spec),
             attempts=tuple(self._observe_attempt(*key) for key in self._attempt_keys(runs)),
             pinned={number: pinned for number in runs if (pinned := self._pinned(number))},
-            seeded_runs=frozenset(number for number in runs if is_seeded(store, f"run-{number}")),
+            seeded_runs=frozenset(seeds),
+            seeded_queries={number: seeded_queries(asdict(seed)) for number, seed in seeds.items()},
             seed_problem=self._seed_problem(),
             earlier=self._earlier_lineage(job),
         )
@@ -138,7 +143,7 @@ class LocalSubstrate:
             number=number,
             uid=driver.uid if driver is not None else "",
             phase=phase if phase is not AttemptPhase.ENDED else AttemptPhase.DRAINING,
-            queries=tuple(_query_report(query) for query in (report or {}).get("queries", ())),
+            queries=tuple(query_report(query) for query in (report or {}).get("queries", ())),
         )
 
     def _reap_headless_jvm(self, driver: DriverProcess | None, child_alive: bool) -> None:
@@ -193,11 +198,17 @@ class LocalSubstrate:
                 self._drain(job, action)
             case AbandonAttempt() | ScaleExecutors():
                 raise AssertionError(f"never planned here: {action}")  # nothing is lost, nothing is apart
+            case TakeSavepoint() | RemoveSavepoint():
+                # What is observed here has no savepoints, so that no rule about them applies.
+                raise AssertionError(f"never planned here: {action}")
             case HoldDeletion() | ReleaseDeletion() | DeleteCheckpoints() | StopDeleting():
                 # A job here has no API server to be deleted from: its directory is the user's to remove.
                 raise AssertionError(f"never planned here: {action}")
 
     def _pin(self, job: Job, action: PinRun) -> None:
+        if action.like is not None:
+            self._pin_like(job, action.run, action.like)
+            return
         sources = code.look(action.spec.application, self.options.manifest_dir, self.options.code_file)
         if isinstance(sources, CodeProblem):
             return  # saved again since it was looked at, here and below: the next look decides
@@ -215,12 +226,33 @@ class LocalSubstrate:
         }
         write_json(self.layout.pin(action.run), pinned)
 
+    def _pin_like(self, job: Job, run: int, like: int) -> None:
+        """Another run with the version of this one: its code is kept beside its state, and comes along."""
+        kept, copy = (self.layout.code(job.namespace, job.name, job.uid, each) for each in (like, run))
+        shutil.rmtree(copy, ignore_errors=True)
+        if kept.exists():
+            shutil.copytree(kept, copy)
+        write_json(self.layout.pin(run), read_json(self.layout.pin(like)))
+
     def _seed(self, job: Job, action: SeedRun) -> None:
         if self._seeding is not None and not self._seeding.done():
             return
         lineages = open_store(self._job_store(job).parent.as_uri())
-        source = f"{action.from_uid or job.uid}/run-{action.from_run}"
-        self._seeding = self._keeper.submit(seed_run, lineages, source, f"{job.uid}/run-{action.to_run}")
+        source, target = (
+            f"{action.from_uid or job.uid}/run-{action.from_run}",
+            f"{job.uid}/run-{action.to_run}",
+        )
+        if action.handover is None:
+            self._seeding = self._keeper.submit(seed_run, lineages, source, target)
+            return
+        self._seeding = self._keeper.submit(
+            seed_after_trial,
+            lineages,
+            incumbent=f"{job.uid}/run-{action.handover}",
+            candidate=source,
+            to_run=target,
+            rewind=action.rewind,
+        )
 
     def _start(self, job: Job, action: StartAttempt) -> None:
         files = self.layout.attempt(action.run, action.attempt)
@@ -278,15 +310,6 @@ class LocalSubstrate:
 
     def _job_store(self, job: Job) -> Path:
         return self.layout.job_store(job.namespace, job.name, job.uid).absolute()
-
-
-def _query_report(query: dict[str, Any]) -> QueryReport:
-    return QueryReport(
-        name=query["name"],
-        active=query["active"],
-        committed_batch=query.get("committedBatch"),
-        stuck=bool(query.get("stuck")),
-    )
 
 
 def _termination(files: AttemptFiles, exit_code: int | None) -> Ended:

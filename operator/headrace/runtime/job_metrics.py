@@ -15,6 +15,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from headrace.api import StreamJobSpec, StreamJobStatus
+from headrace.core.guarantees import word_for
+from headrace.core.savepoints import Summary
+from headrace.runtime.scaling_metrics import ScalingSample, scaling_metrics
 
 Key = tuple[str, str]
 # A driver may be older than this operator: what its agent does not tell is unknown.
@@ -30,6 +33,8 @@ class JobSample:
     spec: StreamJobSpec | None
     status: StreamJobStatus
     report: Mapping[str, Any] | None
+    # None where nothing is known of them.
+    savepoints: Summary | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class Remembered:
 _OfJob = Callable[[JobSample], float | None]
 _OfQuery = Callable[[JobSample, Query, float], float | None]
 _OfMemory = Callable[[Remembered, float], float | None]
+_OfSavepoints = Callable[[Summary, float], float | None]
 
 # ruff: noqa: PLW0108 - the helpers stand below the tables
 JOB_GAUGES: Sequence[tuple[str, str, _OfJob]] = (
@@ -83,6 +89,12 @@ JOB_COUNTERS: Sequence[tuple[str, str, _OfJob]] = (
 LAST_END = (
     "last_end",
     "Always 1; the label `reason` says how the last attempt ended: `QueryFailed`, `StoreUnavailable`, …",
+)
+
+SINK = (
+    "sink",
+    "Always 1; the label `sink` says what a query writes to: `filesink`, `deltasink`, `kafka`, "
+    "`foreachbatch`, …; `other` where Spark's words for it tell nothing.",
 )
 
 QUERY_GAUGES: Sequence[tuple[str, str, _OfQuery]] = (
@@ -194,11 +206,35 @@ REMEMBERED_GAUGES: Sequence[tuple[str, str, _OfMemory]] = (
 )
 
 
+# headrace_savepoint_…, of the job.
+SAVEPOINT_GAUGES: Sequence[tuple[str, str, _OfSavepoints]] = (
+    (
+        "age_seconds",
+        "How long ago the newest good savepoint was taken.",
+        lambda known, now: _since(_completed_at(known), now),
+    ),
+    (
+        "duration_seconds",
+        "How long it took.",
+        lambda known, _now: known.last_good.seconds if known.last_good else None,
+    ),
+    ("bytes", "How big it is.", lambda known, _now: known.last_good.size_bytes if known.last_good else None),
+    ("failed", "1 if the last one that ended has failed.", lambda known, _now: float(known.failed)),
+    (
+        "overdue_seconds",
+        "How long `spec.savepoints.schedule` has asked for one that is not there, or not good; 0 if nothing "
+        "is due. A job that has committed nothing since the last one needs none.",
+        lambda known, now: _since(known.overdue_since.timestamp(), now) if known.overdue_since else 0.0,
+    ),
+)
+
+
 class JobMetrics(Collector):
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._samples: dict[Key, JobSample] = {}
         self._remembered: dict[Key, dict[str, Remembered]] = {}
+        self._scaling: dict[Key, ScalingSample] = {}
 
     def set(self, key: Key, sample: JobSample) -> None:
         self._samples[key] = sample
@@ -206,11 +242,15 @@ class JobMetrics(Collector):
 
     def set_report(self, key: Key, report: Mapping[str, Any] | None) -> None:
         if (before := self._samples.get(key)) is not None:
-            self.set(key, JobSample(before.spec, before.status, report))
+            self.set(key, JobSample(before.spec, before.status, report, before.savepoints))
+
+    def set_scaling(self, key: Key, sample: ScalingSample) -> None:
+        self._scaling[key] = sample
 
     def forget(self, key: Key) -> None:
         self._samples.pop(key, None)
         self._remembered.pop(key, None)
+        self._scaling.pop(key, None)
 
     def _remember(self, key: Key, report: Mapping[str, Any] | None) -> None:
         queries = _queries(report)
@@ -229,6 +269,9 @@ class JobMetrics(Collector):
         for name, text, read in JOB_COUNTERS:
             yield self._per_job(CounterMetricFamily(f"headrace_job_{name}", text, labels=JOB_LABELS), read)
         yield self._last_ends()
+        yield self._sinks()
+        yield from self._of_scaling()
+        yield from self._of_savepoints(self._now().timestamp())
         yield from self._per_query(self._now().timestamp())
 
     def _last_ends(self) -> Metric:
@@ -238,6 +281,36 @@ class JobMetrics(Collector):
             if (last := sample.status.last_termination) is not None:
                 family.add_metric([*key, last.reason], 1)
         return family
+
+    def _sinks(self) -> Metric:
+        name, text = SINK
+        family = GaugeMetricFamily(f"headrace_job_{name}", text, labels=[*QUERY_LABELS, "sink"])
+        for key, sample in self._samples.items():
+            for query in _queries(sample.report):
+                if isinstance(described := query.get("sink"), str):
+                    family.add_metric([*key, query["name"], word_for(described)], 1)
+        return family
+
+    def _of_scaling(self) -> Iterable[Metric]:
+        """As long as a driver reports: what was decided before it fell silent says nothing of now."""
+        return scaling_metrics(
+            {key: one for key, one in self._scaling.items() if self._reports(key)},
+            # A counter that goes away and comes back would count its own past as an increase.
+            {key: one for key, one in self._scaling.items() if key in self._samples},
+        )
+
+    def _reports(self, key: Key) -> bool:
+        sample = self._samples.get(key)
+        return sample is not None and sample.report is not None
+
+    def _of_savepoints(self, now: float) -> Iterable[Metric]:
+        for name, text, read in SAVEPOINT_GAUGES:
+            family = GaugeMetricFamily(f"headrace_savepoint_{name}", text, labels=JOB_LABELS)
+            for key, sample in self._samples.items():
+                known = sample.savepoints
+                if known is not None and (value := read(known, now)) is not None:
+                    family.add_metric(key, value)
+            yield family
 
     def _per_query(self, now: float) -> Iterable[Metric]:
         for name, text, read in QUERY_GAUGES:
@@ -262,6 +335,11 @@ class JobMetrics(Collector):
             if (value := read(sample)) is not None:
                 family.add_metric(key, value)
         return family
+
+
+def _completed_at(known: Summary) -> float | None:
+    last = known.last_good
+    return last.completed_at.timestamp() if last is not None and last.completed_at is not None else None
 
 
 JOBS_HELP = "StreamJobs that this replica looks after."

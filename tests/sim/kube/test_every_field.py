@@ -16,7 +16,7 @@ from headrace.api.model import leaves
 from headrace.core.changes import classify
 from headrace.core.manifests.keeper_pod import KEEPER_ROLE
 from headrace.core.manifests.ownership import ROLE_LABEL
-from headrace.kube.resources import CONFIG_MAPS, PODS
+from headrace.kube.resources import CONFIG_MAPS, PODS, STREAM_SAVEPOINTS
 from headrace.runtime.job_metrics import JOB_GAUGES, JobSample
 from tests.sim.kube.children import Picture, children, pinned
 from tests.sim.kube.cluster import JOB, NAMESPACE, FakeCluster
@@ -43,16 +43,8 @@ NOT_BUILT = {
         "autoscaling is not built: only its objective reaches the alerts",
     ),
     **dict.fromkeys(
-        [path for path in CLASSES if path.startswith("savepoints.")], "the operator takes no savepoints yet"
-    ),
-    **dict.fromkeys(
-        [
-            path
-            for path in CLASSES
-            if path.startswith(("upgrade.rehearsal.", "upgrade.standby."))
-            or path in ("upgrade.strategy", "upgrade.verifyWindow", "upgrade.rollback")
-        ],
-        "every upgrade is a cold one that keeps the state",
+        [path for path in CLASSES if path.startswith(("upgrade.rehearsal.", "upgrade.standby."))],
+        "every upgrade is a cold one",
     ),
 }
 
@@ -97,11 +89,71 @@ def state_change(cluster: FakeCluster) -> Any:
     return cluster.status.run.number, cluster.condition("Stalled")
 
 
+def upgrade(cluster: FakeCluster) -> Any:
+    """What the new run begins with."""
+    cluster.edit(restartNonce="again")
+    cluster.settle()
+    assert cluster.status.run is not None
+    return cluster.status.run.seeded_from
+
+
+def bad_upgrade(cluster: FakeCluster) -> Any:
+    cluster.edit(application={"args": ["crash"]})
+    for _ in range(20):
+        cluster.pass_once()
+        cluster.kubelets_work()
+    assert cluster.status.run is not None
+    return cluster.status.run.number
+
+
+def watched(cluster: FakeCluster) -> Any:
+    """Whether the next run is promoted after seven minutes."""
+    return _after(cluster, 420, "--x")
+
+
+def never_started(cluster: FakeCluster) -> Any:
+    """Whether the next run is given up after a quarter of an hour."""
+    return _after(cluster, 900, "never")
+
+
+def _after(cluster: FakeCluster, seconds: float, argument: str) -> Any:
+    cluster.edit(application={"args": [argument]})
+    for _ in range(10):
+        cluster.pass_once()
+        cluster.kubelets_work()
+    cluster.later(seconds)
+    cluster.pass_once()
+    status = cluster.status
+    assert status.last_stable is not None
+    return status.last_stable.run, status.operation.kind if status.operation is not None else None
+
+
 def objectives(cluster: FakeCluster) -> Any:
     outcome = cluster.pass_once()
     assert outcome is not None and outcome.job is not None and outcome.status is not None
     sample = JobSample(spec=outcome.job.spec, status=outcome.status, report=outcome.report)
     return {name: of(sample) for name, _, of in JOB_GAUGES if "objective" in name}
+
+
+def savepoints(cluster: FakeCluster) -> Any:
+    """How many of each cause stay, and how many of those by the clock: of a dozen, after days, after an
+    upgrade and a suspension."""
+
+    def counted() -> Any:
+        by_clock = [name for name in cluster.api.of(STREAM_SAVEPOINTS) if name.startswith(f"{JOB}-2026")]
+        return cluster.savepoint_causes(), len(by_clock)
+
+    for number in range(12):
+        cluster.create_savepoint(f"hourly-{number}", cause="Schedule")
+    cluster.settle()
+    seen = [counted()]
+    for step in ({}, {"application": {"args": ["--again"]}}, {"suspend": True}):
+        cluster.later(100 * 3600)
+        if step:
+            cluster.edit(**step)
+        cluster.settle()
+        seen.append(counted())
+    return seen
 
 
 BEHAVIOURS: dict[str, Callable[[FakeCluster], Any]] = {
@@ -112,6 +164,11 @@ BEHAVIOURS: dict[str, Callable[[FakeCluster], Any]] = {
     "trigger.timeZone": next_start,
     "lostNode": lost_node,
     "upgrade.stateCompatible": state_change,
+    **{f"savepoints.{name}": savepoints for name in ("schedule", "keep", "maxAge", "onUpgrade", "onSuspend")},
+    "upgrade.strategy": upgrade,
+    "upgrade.rollback": bad_upgrade,
+    "upgrade.verifyWindow": watched,
+    "upgrade.startTimeout": never_started,
     "objectives.latency": objectives,
     "autoscaling.lagObjective": objectives,
 }

@@ -32,7 +32,7 @@ from headrace_jobs.store.statefiles import is_state
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
 
 Lineage = Literal["keep", "new"]
-_FILE_SINK = "FileSink["
+FILE_SINK = "FileSink["
 
 
 def restore_savepoint(
@@ -88,7 +88,7 @@ def restore_savepoint(
 
 def check_lineage(store: Store, savepoint: str, manifest: Manifest, lineage: Lineage) -> None:
     for query in manifest.queries:
-        if lineage == "new" and (query.sink or "").startswith(_FILE_SINK):
+        if lineage == "new" and (query.sink or "").startswith(FILE_SINK):
             raise LineageError(
                 f"query {query.name} writes files with Spark's file sink ({query.sink}), whose log is bound "
                 "to the query's batch numbers: a fork would leave gaps in it, and fail at its next "
