@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from headrace.api import StreamJobSpec, StreamJobStatus
-from headrace.core.actions import Action, DrainAttempt, PinRun, SeedRun, StartAttempt
+from headrace.core.actions import Action, DrainAttempt, PinRun, RestoreRun, SeedRun, StartAttempt
 from headrace.core.model import (
     AttemptPhase,
     Code,
@@ -21,10 +21,12 @@ from headrace.core.model import (
     Job,
     Observed,
     ObservedAttempt,
+    ObservedSavepoint,
     PinnedRun,
     QueryReport,
 )
 from headrace.core.plan import plan
+from headrace.core.start import awaited_savepoint
 
 EPOCH_START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -57,6 +59,9 @@ class World:
     pinned: dict[int, PinnedRun] = field(default_factory=dict)
     seeds: dict[int, tuple[int, str | None]] = field(default_factory=dict)  # to_run -> (from_run, from_uid)
     seed_problem: str | None = None
+    # to_run -> (path, lineage, query)
+    restored: dict[int, tuple[str, str, str | None]] = field(default_factory=dict)
+    savepoints: dict[str, ObservedSavepoint] = field(default_factory=dict)
     earlier: EarlierLineage | None = None
     said: list[str] = field(default_factory=list)
     writes: int = 0
@@ -80,9 +85,10 @@ class World:
                 for d in self.drivers
             ),
             pinned=dict(self.pinned),
-            seeded_runs=frozenset(self.seeds),
+            seeded_runs=frozenset(self.seeds) | frozenset(self.restored),
             seed_problem=self.seed_problem,
             earlier=self.earlier,
+            savepoint=self.savepoints.get(awaited_savepoint(self.job, self.status) or ""),
         )
 
     def pass_once(self) -> bool:
@@ -117,6 +123,12 @@ class World:
                 assert not [d for d in self.drivers if d.live], "state copied under a live writer"
                 if self.seed_problem is None:
                     self.seeds[action.to_run] = (action.from_run, action.from_uid)
+            case RestoreRun():
+                begun = self.status.beginning
+                assert begun is not None and begun.run == action.to_run, "copied what no status names"
+                assert not [d for d in self.drivers if d.live], "state copied under a live writer"
+                if self.seed_problem is None:
+                    self.restored[action.to_run] = (action.path, action.lineage, action.query)
             case StartAttempt():
                 return self._start(action)
             case DrainAttempt():
@@ -149,10 +161,12 @@ class World:
         if self.driver is not None and self.driver.phase is AttemptPhase.STARTING:
             self.driver.phase = AttemptPhase.RUNNING
 
-    def driver_ends(self, ending: Ending, message: str = "", at: datetime | None = None) -> None:
+    def driver_ends(
+        self, ending: Ending, message: str = "", at: datetime | None = None, error_class: str | None = None
+    ) -> None:
         if (driver := self.driver) is not None:
             driver.phase = AttemptPhase.ENDED
-            driver.ended = Ended(ending=ending, message=message, at=at)
+            driver.ended = Ended(ending=ending, message=message, at=at, error_class=error_class)
 
     def drains_finish(self) -> None:
         for driver in self.drivers:

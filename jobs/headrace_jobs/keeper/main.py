@@ -53,7 +53,9 @@ def check(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, 
 
 
 def seed(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, Any]]:
-    done = seed_run(open_store(arguments.store, s3), arguments.source, arguments.target)
+    # From another lineage, the job begins with it; from its own, it goes on.
+    begins = arguments.source.split("/")[0] != arguments.target.split("/")[0]
+    done = seed_run(open_store(arguments.store, s3), arguments.source, arguments.target, begins=begins)
     return 0, {"reason": "Completed", "message": "", "seed": asdict(done)}
 
 

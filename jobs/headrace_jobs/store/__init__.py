@@ -13,7 +13,7 @@ from headrace_jobs.store.runs import (
     read_claim,
     run_directory,
 )
-from headrace_jobs.store.seed import Seed, SeedError, is_seeded, seed_run
+from headrace_jobs.store.seed import Seed, SeedError, find_seed, is_seeded, seed_run
 
 __all__ = [
     "Copy",
@@ -24,6 +24,7 @@ __all__ = [
     "Store",
     "StoreError",
     "claim_attempt",
+    "find_seed",
     "is_seeded",
     "last_batches",
     "newest_claim",

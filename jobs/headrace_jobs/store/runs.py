@@ -46,13 +46,14 @@ def query_names(store: Store, run: Run) -> list[str]:
 def last_batches(store: Store, run: Run) -> dict[str, LastBatches]:
     """Per query the newest batch that has begun and the newest that was committed."""
     queries = f"{run_directory(run)}/queries"
-    return {
-        name: LastBatches(
-            offsets=_newest(store, f"{queries}/{name}/offsets"),
-            commits=_newest(store, f"{queries}/{name}/commits"),
-        )
-        for name in query_names(store, run)
-    }
+    return {name: checkpoint_batches(store, f"{queries}/{name}") for name in query_names(store, run)}
+
+
+def checkpoint_batches(store: Store, checkpoint: str) -> LastBatches:
+    """The same for the checkpoint of one query, wherever it lies."""
+    return LastBatches(
+        offsets=_newest(store, f"{checkpoint}/offsets"), commits=_newest(store, f"{checkpoint}/commits")
+    )
 
 
 def newest_claim(store: Store, run: Run) -> int | None:

@@ -29,15 +29,26 @@ class Seed:
     objects: int
     size_bytes: int
     rewritten: int
+    binding: bool = False
+    """The job begins with this: a query that is not in it would begin from nothing, in silence."""
+    lineage: str = "keep"
 
 
 def is_seeded(store: Store, run: Run) -> bool:
     return _read_marker(store, run) is not None
 
 
-def seed_run(store: Store, from_run: Run, to_run: Run) -> Seed:
-    """Copies the queries of a stopped run. May be called again at any time: it goes on where it was."""
-    done = earlier_seed(store, to_run, source=run_directory(from_run))
+def find_seed(store: Store, run: Run) -> Seed | None:
+    """What a run was seeded with, to the end; None where it was not."""
+    return _read_marker(store, run)
+
+
+def seed_run(store: Store, from_run: Run, to_run: Run, *, begins: bool = False) -> Seed:
+    """Copies the queries of a stopped run. May be called again at any time: it goes on where it was.
+
+    `begins`: the job begins with it; until a driver has begun, it may begin with something else instead.
+    """
+    done = earlier_seed(store, to_run, source=run_directory(from_run), replace=begins)
     if done is not None:
         return done
     source, target = (f"{run_directory(run)}/queries/" for run in (from_run, to_run))
@@ -50,23 +61,35 @@ def seed_run(store: Store, from_run: Run, to_run: Run) -> Seed:
         objects=len(sources),
         size_bytes=sum(entry.size for entry in sources),
         rewritten=sum(one.content is not None for one in wanted),
+        binding=begins or _still_binds(store, from_run),
     )
     write_marker(store, to_run, seed)
     return seed
 
 
-def earlier_seed(store: Store, to_run: Run, *, source: str) -> Seed | None:
-    """What the run was seeded with, if it was. Raises when it cannot be seeded from this source any more."""
+def _still_binds(store: Store, run: Run) -> bool:
+    """What a run was to begin with binds the next one, too, as long as none of its queries has moved."""
+    seed = _read_marker(store, run)
+    return seed is not None and seed.binding and last_batches(store, run) == seed.batches
+
+
+def earlier_seed(store: Store, to_run: Run, *, source: str, replace: bool = False) -> Seed | None:
+    """What the run was seeded with, if it was. Raises when it cannot be seeded from this source any more.
+
+    With `replace`, another seed goes as long as nobody has begun with it: it was a mistake, corrected since.
+    """
     done = _read_marker(store, to_run)
-    if done is not None:
-        if done.from_run != source:
-            raise SeedError(f"{run_directory(to_run)} was already seeded from {done.from_run}")
+    if done is not None and done.from_run == source:
         return done
+    if done is not None and not replace:
+        raise SeedError(f"{run_directory(to_run)} was already seeded from {done.from_run}")
     claimed_by = newest_claim(store, to_run)
     if claimed_by is not None:
         raise SeedError(
             f"{run_directory(to_run)} is in use by attempt {claimed_by}: it can not be seeded any more"
         )
+    if done is not None:
+        store.delete_many([posixpath.join(run_directory(to_run), _MARKER)])
     return None
 
 

@@ -12,6 +12,7 @@ from headrace.api.quantities import Duration, Memory
 from headrace.api.savepoint import StreamSavepoint, StreamSavepointSpec, StreamSavepointStatus
 from headrace.api.status import (
     Attempt,
+    Beginning,
     Condition,
     ExecutorsStatus,
     HistoryEntry,
@@ -34,6 +35,7 @@ __all__ = [
     "VERSION",
     "Application",
     "Attempt",
+    "Beginning",
     "Change",
     "Condition",
     "Duration",

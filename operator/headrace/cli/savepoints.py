@@ -1,6 +1,6 @@
 """The verbs on savepoints, the same on a laptop and on a cluster: `… savepoint create|list|show|…`.
 
-What they work on is a `SavepointBackend`: directories of this machine (`headrace savepoint list JOB.yaml`), or
+What they work on is a `SavepointBackend`: directories of this machine (`headrace savepoint list JOB.yaml`) or
 the StreamSavepoints of a namespace (`kubectl streamjob savepoint list JOB`).
 """
 

@@ -156,6 +156,20 @@ class EarlierLineage:
     last_run: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class ObservedSavepoint:
+    """The savepoint that spec.startFrom names."""
+
+    name: str
+    # Of the same namespace.
+    job: str
+    # None until it is Ready.
+    path: str | None = None
+    # Why it is not, and whether that may change by itself.
+    problem: str = ""
+    lasting: bool = False
+
+
 class Removal(StrEnum):
     """The removal of a deleted job's checkpoints."""
 
@@ -177,6 +191,8 @@ class Observed:
     # None where there are none to be seen: `headrace dev` runs them inside the driver.
     executors: ObservedExecutors | None = None
     earlier: EarlierLineage | None = None
+    # None where there is none of that name, or where nobody needs to know.
+    savepoint: ObservedSavepoint | None = None
     # Of a deleted job: whoever beside its drivers may still write into the store, by name.
     lingering: tuple[str, ...] = ()
     removal: Removal | None = None

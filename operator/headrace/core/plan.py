@@ -10,6 +10,7 @@ The questions are asked in order; the first that applies decides:
     asked to stop?     suspend or detach: drain, keep the checkpoint
     no run yet?        pin and start run 1                                    (core/beginning.py)
     earlier lineage?   found in the store by the first attempt: wait until spec.startFrom says what to do
+    start refused?     what it was to start from did not fit, and is not said any more
     upgrade begun?     carry it on from the step in the status                (core/upgrade.py)
     edited?            begin an upgrade, or refuse the edit with the reason and leave the job alone
     otherwise          keep the attempt alive: start, watch, restart with backoff, or by its schedule
@@ -161,6 +162,7 @@ QUESTIONS: tuple[Question, ...] = (
     asked_to_stop,
     beginning.first_run,
     beginning.earlier_lineage,
+    beginning.refused_start,
     upgrade.under_way,
     edited,
     attempts.keep_alive,

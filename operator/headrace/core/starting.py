@@ -3,43 +3,50 @@
 from __future__ import annotations
 
 from headrace.api import Run, StreamJobStatus
-from headrace.core.actions import SeedRun, StartAttempt
+from headrace.core.actions import RestoreRun, SeedRun, StartAttempt
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled_facts
 from headrace.core.restarts import without_failures
 
 
-def copy_state(context: Context, seed: SeedRun) -> Decision:
+def copy_state(context: Context, seed: SeedRun | RestoreRun) -> Decision:
     """Ask for the copy, again while it fails: a run never starts on half of a state."""
     problem, waiting = context.observed.seed_problem, context.observed.seed_waiting
+    word, failed = (
+        ("Upgrading", "SeedFailed") if isinstance(seed, SeedRun) else ("Restoring", "RestoreFailed")
+    )
     if problem is None and waiting is not None:
-        message = f"the state of run {seed.from_run} is to be copied: {waiting.message}"
-        facts = progress_facts(waiting.reason, message)
-        return Decision(status=context.status, state="Upgrading", facts=facts, actions=(seed,))
+        facts = progress_facts(waiting.reason, f"{seed.what} is to be copied: {waiting.message}")
+        return Decision(status=context.status, state=word, facts=facts, actions=(seed,))
     if problem is None:
-        return Decision(
-            status=context.status,
-            state="Upgrading",
-            facts=progress_facts("Upgrading", f"copying the state of run {seed.from_run}"),
-            actions=(seed,),
-        )
-    message = f"the state of run {seed.from_run} could not be copied: {problem}"
+        facts = progress_facts(word, f"copying {seed.what}")
+        return Decision(status=context.status, state=word, facts=facts, actions=(seed,))
+    message = f"{seed.what} could not be copied: {problem}"
     return Decision(
-        status=context.status, state="Stalled", facts=stalled_facts("SeedFailed", message), actions=(seed,)
+        status=context.status, state="Stalled", facts=stalled_facts(failed, message), actions=(seed,)
     )
 
 
-def begin_run(context: Context, *, number: int, revision: str, seeded_from: int | None) -> StreamJobStatus:
+def begin_run(
+    context: Context,
+    *,
+    number: int,
+    revision: str,
+    seeded_from: int | str | None,
+    started_from: str | None = None,
+) -> StreamJobStatus:
     """The status in which run `number` is the run, its first attempt intended."""
+    before = context.status.run
     run = Run(
         number=number,
         revision=revision,
         generation=context.job.generation,
         started_at=context.now,
         path=context.observed.pinned[number].path,
-        seeded_from=f"run-{seeded_from}" if seeded_from is not None else None,
+        seeded_from=f"run-{seeded_from}" if isinstance(seeded_from, int) else seeded_from,
+        started_from=started_from or (before.started_from if before is not None else None),
     )
     begun = context.status.model_copy(
-        update={"run": run, "operation": None, **without_failures(context.status)}
+        update={"run": run, "operation": None, "beginning": None, **without_failures(context.status)}
     )
     return context.with_status(begun).with_intended_attempt(1)
 
@@ -47,7 +54,12 @@ def begin_run(context: Context, *, number: int, revision: str, seeded_from: int 
 def start_intended(context: Context, status: StreamJobStatus, why: str) -> Decision:
     run = status.run
     assert run is not None and run.attempt is not None  # the caller intended it
-    start = StartAttempt(run=run.number, attempt=run.attempt.number, epoch=run.attempt.epoch)
+    start = StartAttempt(
+        run=run.number,
+        attempt=run.attempt.number,
+        epoch=run.attempt.epoch,
+        started_from=run.started_from,
+    )
     said = Sentence("Starting", f"run {run.number}, attempt {run.attempt.number}: {why}")
     again = context.status.run == run
     # Refused by the platform, it is asked again: quotas and admission rules change without our knowing.

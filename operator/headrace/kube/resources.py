@@ -19,6 +19,7 @@ class Resource:
 
 
 STREAM_JOBS = Resource(f"/apis/{GROUP}/{VERSION}", "streamjobs")
+STREAM_SAVEPOINTS = Resource(f"/apis/{GROUP}/{VERSION}", "streamsavepoints")
 PODS = Resource("/api/v1", "pods")
 CONFIG_MAPS = Resource("/api/v1", "configmaps")
 SERVICES = Resource("/api/v1", "services")

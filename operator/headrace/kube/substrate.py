@@ -22,6 +22,7 @@ from headrace.core.actions import (
     HoldDeletion,
     PinRun,
     ReleaseDeletion,
+    RestoreRun,
     ScaleExecutors,
     SeedRun,
     StartAttempt,
@@ -93,7 +94,7 @@ class KubeSubstrate:
         match action:
             case PinRun():
                 await self._pin(job, sight, action)
-            case SeedRun():
+            case SeedRun() | RestoreRun():
                 await seed(self.api, self.platform, job, sight.found, action, memory=self.memory, now=now)
             case StartAttempt():
                 await self._start(job, status, sight, action)

@@ -21,6 +21,7 @@ from headrace.core.actions import (
     HoldDeletion,
     PinRun,
     ReleaseDeletion,
+    RestoreRun,
     ScaleExecutors,
     SeedRun,
     StartAttempt,
@@ -47,7 +48,9 @@ from headrace.local.layout import AttemptFiles, Layout, read_json, write_json
 from headrace.local.preflight import missing
 from headrace.local.processes import DriverProcess, start_driver
 from headrace.local.runfile import attempt_environment, run_file
+from headrace.local.start_point import find_savepoint, s3_options
 from headrace_jobs.store import Seed, is_seeded, open_store, seed_run
+from headrace_jobs.store.savepoints import seed_from
 
 # After its own time limit a driver gets this much to go; then it is killed. Its pending batch is replayed.
 KILL_GRACE_SECONDS = 15.0
@@ -79,12 +82,13 @@ class LocalSubstrate:
     _children: dict[tuple[int, int], _Child] = field(default_factory=dict)
     _ended: dict[tuple[int, int], ObservedAttempt] = field(default_factory=dict)
     _seeding: Future[Seed] | None = None
+    _seeding_run: int = 0
     _keeper: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "keeper"))
 
     # ---- observe ------------------------------------------------------------------------------------
 
     def observe(self, job: Job, status: StreamJobStatus) -> Observed:
-        del status  # every attempt of the state directory is looked at, whatever the status says
+        # Every attempt of the state directory is looked at, whatever the status says.
         store = open_store(self._job_store(job).as_uri())
         runs = self._run_numbers()
         return Observed(
@@ -92,8 +96,9 @@ class LocalSubstrate:
             attempts=tuple(self._observe_attempt(*key) for key in self._attempt_keys(runs)),
             pinned={number: pinned for number in runs if (pinned := self._pinned(number))},
             seeded_runs=frozenset(number for number in runs if is_seeded(store, f"run-{number}")),
-            seed_problem=self._seed_problem(),
+            seed_problem=self._seed_problem(status),
             earlier=self._earlier_lineage(job),
+            savepoint=find_savepoint(self.layout, job, status),
         )
 
     def _observe_code(self, spec: StreamJobSpec) -> Code | CodeProblem:
@@ -164,9 +169,11 @@ class LocalSubstrate:
         spec = StreamJobSpec.parse(content["spec"])
         return PinnedRun(revision=content["revision"], code=content["code"], spec=spec)
 
-    def _seed_problem(self) -> str | None:
+    def _seed_problem(self, status: StreamJobStatus) -> str | None:
         if self._seeding is None or not self._seeding.done():
             return None
+        if status.beginning is not None and status.beginning.run != self._seeding_run:
+            return None  # of a start that is not wanted any more
         problem = self._seeding.exception()
         return str(problem) if problem is not None else None
 
@@ -185,7 +192,7 @@ class LocalSubstrate:
         match action:
             case PinRun():
                 self._pin(job, action)
-            case SeedRun():
+            case SeedRun() | RestoreRun():
                 self._seed(job, action)
             case StartAttempt():
                 self._start(job, action)
@@ -215,12 +222,27 @@ class LocalSubstrate:
         }
         write_json(self.layout.pin(action.run), pinned)
 
-    def _seed(self, job: Job, action: SeedRun) -> None:
+    def _seed(self, job: Job, action: SeedRun | RestoreRun) -> None:
         if self._seeding is not None and not self._seeding.done():
             return
-        lineages = open_store(self._job_store(job).parent.as_uri())
-        source = f"{action.from_uid or job.uid}/run-{action.from_run}"
-        self._seeding = self._keeper.submit(seed_run, lineages, source, f"{job.uid}/run-{action.to_run}")
+        lineages, run = self._job_store(job).parent.as_uri(), f"{job.uid}/run-{action.to_run}"
+        self._seeding_run = action.to_run
+        match action:
+            case SeedRun(from_uid=uid):
+                source = f"{uid or job.uid}/run-{action.from_run}"
+                store, begins = open_store(lineages), uid not in (None, job.uid)
+                self._seeding = self._keeper.submit(seed_run, store, source, run, begins=begins)
+            case RestoreRun():
+                self._seeding = self._keeper.submit(
+                    seed_from,
+                    action.path,
+                    store=lineages,
+                    run=run,
+                    lineage=action.lineage,
+                    job=f"{job.namespace}/{job.name}",
+                    query=action.query,
+                    s3=s3_options(job.spec),
+                )
 
     def _start(self, job: Job, action: StartAttempt) -> None:
         files = self.layout.attempt(action.run, action.attempt)

@@ -24,7 +24,7 @@ from headrace.kube.errors import ApiError
 from headrace.kube.found import is_owned
 from headrace.kube.pods import ended_of
 from headrace.kube.remembering import RememberingApi
-from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, STREAM_JOBS
+from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, STREAM_JOBS, STREAM_SAVEPOINTS
 from headrace.kube.starting import StartRefused
 from headrace.kube.substrate import KubeSubstrate
 from headrace.runtime.events import EventRecorder
@@ -340,6 +340,29 @@ class FakeCluster:
             "spec": spec,
         }
         self.api.put_new(STREAM_JOBS, body)
+
+    def add_savepoint(
+        self, name: str, *, path: str | None = None, job: str = JOB, failed: str | None = None
+    ) -> Place:
+        """A StreamSavepoint; without a path it is still being taken."""
+        body = {
+            "apiVersion": "headrace.dev/v1alpha1",
+            "kind": "StreamSavepoint",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"job": {"name": job}},
+        }
+        self.api.put_new(STREAM_SAVEPOINTS, body)
+        place = (STREAM_SAVEPOINTS.plural, NAMESPACE, name)
+        kind = "Stalled" if failed else "Ready"
+        condition = {
+            "type": kind,
+            "status": "True" if path or failed else "False",
+            "lastTransitionTime": self._stamp(),
+            "reason": "Ready" if path else "Copying",
+            "message": failed or "",
+        }
+        self.api.set(place, {"status": {"path": path, "conditions": [condition]}})
+        return place
 
     def edit(self, **changes: Any) -> None:
         job = self.api.objects[self.job_place]
