@@ -168,9 +168,11 @@ class Driver:
         Agent(self._listening, token=self._token, uid=self._run_file.uid, served=served).start()
 
     def _run_application(self, jvm: DriverJvm) -> None:
+        from headrace_jobs.harness.beginnings import SeedLookup  # noqa: PLC0415 - as below
         from headrace_jobs.harness.spark_side import take_over_spark  # noqa: PLC0415 - overlaps with the JVM's start
 
         run_file = self._run_file
+        seed = SeedLookup(run_file)
         program = find_program(run_file.application)
         self._parts.own = own = user_code(run_file.application, program)
         try:
@@ -179,7 +181,12 @@ class Driver:
             raise CannotStart(f"{error}. {_java_advice()}") from None
         try:
             spark = take_over_spark(
-                run_file, gateway, own=own, claim_body=self._claim_body(), on_query_end=self._query_ended
+                run_file,
+                gateway,
+                own=own,
+                seed=seed,
+                claim_body=self._claim_body(),
+                on_query_end=self._query_ended,
             )
         except UnsupportedSpark as error:
             raise CannotStart(str(error)) from None

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from headrace_jobs.harness.beginnings import SeedLookup, beginnings
 from headrace_jobs.harness.checkpoint_control import CheckpointControl
 from headrace_jobs.harness.conf import spark_url
 from headrace_jobs.harness.driver_jvm import Gateway
@@ -44,6 +45,7 @@ def take_over_spark(
     gateway: Gateway,
     *,
     own: UserCode,
+    seed: SeedLookup,
     claim_body: str,
     on_query_end: Callable[[str, QueryEnd], None],
 ) -> SparkSide:
@@ -63,7 +65,7 @@ def take_over_spark(
     guard_session(patches)
     if run_file.kafka is not None:
         give_kafka_defaults(patches, run_file.kafka)
-    take_over_writers(patches, run_file, registry)
+    take_over_writers(patches, run_file, registry, beginnings(run_file, seed.result(), control.batches))
     take_over_manager(patches, registry)
     observer = Observer(registry, LagMeter(run_file.run_path).measure, time.monotonic)
     observer.start()

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from headrace_jobs import run
+from headrace_jobs.harness.beginnings import Beginnings
 from headrace_jobs.harness.conf import check_session_conf, spark_url
 from headrace_jobs.harness.managed import BatchScope, QueryRegistry
 from headrace_jobs.harness.patches import Patches
@@ -69,7 +70,9 @@ def check_trigger(arguments: dict[str, Any]) -> None:
             )
 
 
-def take_over_writers(patches: Patches, run_file: RunFile, registry: QueryRegistry) -> None:
+def take_over_writers(
+    patches: Patches, run_file: RunFile, registry: QueryRegistry, beginnings: Beginnings
+) -> None:
     for name, make in (
         ("option", _checked_option),
         ("options", _checked_options),
@@ -79,9 +82,11 @@ def take_over_writers(patches: Patches, run_file: RunFile, registry: QueryRegist
         patches.replace(DataStreamWriter, name, make)
     set_trigger = DataStreamWriter.__dict__["trigger"]
     patches.replace(DataStreamWriter, "trigger", _checked_trigger)
-    prepare = functools.partial(_prepare, run_file=run_file, set_trigger=set_trigger)
+    prepare = functools.partial(_prepare, run_file=run_file, set_trigger=set_trigger, beginnings=beginnings)
     for name in ("start", "toTable"):
-        patches.replace(DataStreamWriter, name, functools.partial(_managed_start, prepare, registry))
+        patches.replace(
+            DataStreamWriter, name, functools.partial(_managed_start, prepare, registry, beginnings)
+        )
 
 
 def _state(writer: Any) -> WriterState:
@@ -145,7 +150,9 @@ def in_batch_scope(func: Callable[[Any, int], None], scope: BatchScope) -> Calla
     return process
 
 
-def _managed_start(prepare: Callable[[Any], str], registry: QueryRegistry, original: Any) -> Any:
+def _managed_start(
+    prepare: Callable[[Any], str], registry: QueryRegistry, beginnings: Beginnings, original: Any
+) -> Any:
     def start(  # noqa: PLR0917 - Spark's own parameters
         self: Any,
         target: Any = None,
@@ -166,14 +173,17 @@ def _managed_start(prepare: Callable[[Any], str], registry: QueryRegistry, origi
             if value is not None:
                 setter(value)
         name = prepare(self)
-        return registry.adopt(name, original(self, target)._jsq, _state(self).scope)
+        jsq = original(self, target)._jsq
+        beginnings.started(name, jsq)
+        return registry.adopt(name, jsq, _state(self).scope)
 
     return start
 
 
-def _prepare(writer: Any, *, run_file: RunFile, set_trigger: Any) -> str:
+def _prepare(writer: Any, *, run_file: RunFile, set_trigger: Any, beginnings: Beginnings) -> str:
     name = check_name(_state(writer).name)
     check_session_conf(lambda key: writer._spark.conf.get(key, None))
+    beginnings.admit(name, writer)
     # Past the check of the option, which is for users.
     writer._jwrite = writer._jwrite.option("checkpointLocation", spark_url(run_file.checkpoint_of(name)))
     trigger = run_file.trigger

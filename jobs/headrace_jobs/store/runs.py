@@ -13,6 +13,7 @@ run-<n>/_events/               Spark's event logs, where the job asks for them
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from headrace_jobs.store.errors import NotFoundError
@@ -79,6 +80,12 @@ def read_claim(store: Store, run: Run, attempt: int) -> dict[str, Any] | None:
 def tell_sink(store: Store, run: Run, query: str, description: str) -> None:
     """Kept beside the checkpoint, which does not know it: some sinks cannot follow a fork."""
     store.put(f"{run_directory(run)}/_sinks/{query}", description.encode())
+
+
+def tell_sinks(store: Store, run: Run, sinks: Mapping[str, str]) -> None:
+    """What is known of a run's sinks goes with its state: it may be copied again before a query starts."""
+    for query, description in sinks.items():
+        tell_sink(store, run, query, description)
 
 
 def told_sinks(store: Store, run: Run) -> dict[str, str]:

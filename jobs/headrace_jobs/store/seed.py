@@ -14,7 +14,15 @@ from dataclasses import asdict, dataclass
 from headrace_jobs.store.errors import NotFoundError, SeedError
 from headrace_jobs.store.interface import Entry, Store
 from headrace_jobs.store.mirror import Wanted, mirror
-from headrace_jobs.store.runs import LastBatches, Run, last_batches, newest_claim, run_directory
+from headrace_jobs.store.runs import (
+    LastBatches,
+    Run,
+    last_batches,
+    newest_claim,
+    run_directory,
+    tell_sinks,
+    told_sinks,
+)
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
 
 _MARKER = "_seed.json"
@@ -55,6 +63,7 @@ def seed_run(store: Store, from_run: Run, to_run: Run, *, begins: bool = False) 
     sources = list(store.list(source))
     wanted = [_wanted(store, entry, source, target) for entry in sources]
     mirror(store, wanted, target)
+    tell_sinks(store, to_run, told_sinks(store, from_run))
     seed = Seed(
         from_run=run_directory(from_run),
         batches=_verified_batches(store, from_run, to_run),

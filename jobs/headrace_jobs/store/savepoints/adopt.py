@@ -29,6 +29,7 @@ from headrace_jobs.store.runs import (
     checkpoint_batches,
     last_batches,
     run_directory,
+    tell_sinks,
     told_sinks,
 )
 from headrace_jobs.store.savepoints.lineage import Lineage, Origin, Place, Wish, choose_lineage
@@ -86,9 +87,10 @@ def adopt_checkpoint(
         if not posixpath.basename(entry.key).startswith(".")
     }
     selections = {name: _select(store, listed, name, found.root, before[name]) for name in found.names}
+    origins = _origins(store, found, selections)
     chosen, _ = choose_lineage(
         lineage if found.run is not None else "keep",
-        _origins(store, found, selections),
+        origins,
         [Place(target, job_directory(run_directory(run)))]
         + ([Place(store, job_directory(found.run))] if found.run is not None else []),
         same_job=found.run is not None
@@ -112,6 +114,7 @@ def adopt_checkpoint(
     except (NotFoundError, SourceChangedError) as error:
         raise _still_written(store, checkpoint, str(error)) from None
     _check_unmoved(store, checkpoint, found, before)
+    tell_sinks(target, run, {one.name: one.sink for one in origins if one.sink is not None})
     seed = Seed(
         from_run=place,
         batches=last_batches(target, run),

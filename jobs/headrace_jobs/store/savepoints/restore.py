@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from headrace_jobs.store.errors import NotFoundError, SavepointDamagedError, SourceChangedError
 from headrace_jobs.store.interface import Copy, Entry, Store
 from headrace_jobs.store.mirror import Wanted, is_equal, mirror
-from headrace_jobs.store.runs import LastBatches, Run, last_batches, run_directory
+from headrace_jobs.store.runs import LastBatches, Run, last_batches, run_directory, tell_sinks
 from headrace_jobs.store.savepoints.lineage import Lineage, Origin, Place, Wish, choose_lineage
 from headrace_jobs.store.savepoints.manifest import Manifest, SavedQuery, read_manifest
 from headrace_jobs.store.savepoints.objects import in_a_sentence, lying, object_problems, was_moved
@@ -78,6 +78,7 @@ def restore_savepoint(
         raise SavepointDamagedError(
             f"{store.url}/{savepoint} cannot be restored ({error}): verify it, or use another savepoint"
         ) from None
+    tell_sinks(target, run, {query.name: query.sink for query in manifest.queries if query.sink is not None})
     seed = Seed(
         from_run=place,
         batches=_batches(manifest, last_batches(target, run)),
