@@ -54,7 +54,8 @@ def write(frame, name):
     frame.writeStream.queryName(name).foreachBatch(out).start().awaitTermination()
 
 if variant == "rate":
-    write(spark.readStream.format("rate").load().selectExpr("cast(cast(value as string) as binary) as value"), "one")
+    rate = spark.readStream.format("rate").load()
+    write(rate.selectExpr("cast(cast(value as string) as binary) as value"), "one")
 elif variant == "shared":
     shared = read("a")
     write(shared, "one")
