@@ -7,7 +7,7 @@ of an edit, and the messages about a bad manifest.
 from headrace.api.application import Application
 from headrace.api.lifecycle import Restart, StartFrom, Trigger
 from headrace.api.model import Change
-from headrace.api.names import API_VERSION, FINALIZER, GROUP, PAUSE_ANNOTATION, VERSION
+from headrace.api.names import API_VERSION, FINALIZER, GROUP, PAUSE_ANNOTATION, RESTORE_ANNOTATION, VERSION
 from headrace.api.quantities import Duration, Memory
 from headrace.api.savepoint import StreamSavepoint, StreamSavepointSpec, StreamSavepointStatus
 from headrace.api.status import (
@@ -32,6 +32,7 @@ __all__ = [
     "FINALIZER",
     "GROUP",
     "PAUSE_ANNOTATION",
+    "RESTORE_ANNOTATION",
     "VERSION",
     "Application",
     "Attempt",

@@ -12,6 +12,7 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
 PAUSE_ANNOTATION = f"{GROUP}/paused"
+RESTORE_ANNOTATION = f"{GROUP}/restore"
 FINALIZER = f"{GROUP}/checkpoints"
 
 # The executors' StatefulSet is named by Spark: spark-s-<application id>-<resource profile>. Kubernetes

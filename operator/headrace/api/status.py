@@ -219,6 +219,9 @@ class StreamJobStatus(StatusModel):
     run: Run | None = plain_field("The run that writes, or is about to.", default=None)
     operation: Operation | None = plain_field("The change under way.", default=None)
     beginning: Beginning | None = plain_field("What the job is about to begin with.", default=None)
+    restored: str | None = plain_field(
+        "The last value of the annotation `headrace.dev/restore` that was carried out.", default=None
+    )
     executors: ExecutorsStatus = plain_field("The executors.", default=ExecutorsStatus())
     lag: LagStatus | None = plain_field("How far behind.", default=None)
     lineage: Items[QueryLineage] = plain_field(

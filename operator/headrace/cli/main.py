@@ -99,6 +99,27 @@ def validate(manifests: tuple[Path, ...]) -> None:
     sys.exit(0 if all(result.good for result in results) else 1)
 
 
+class _SavepointGroup(click.Group):
+    """Loaded when it is asked for: `headrace --help` stays fast."""
+
+    def _loaded(self) -> click.Group:
+        from headrace.cli.local_savepoints import LOCAL  # noqa: PLC0415
+        from headrace.cli.savepoints import savepoint_commands  # noqa: PLC0415
+
+        return savepoint_commands("headrace", LOCAL)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return self._loaded().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return self._loaded().get_command(ctx, cmd_name)
+
+
+@main.group(cls=_SavepointGroup)
+def savepoint() -> None:
+    """Take, check, restore and remove savepoints of a job of this machine."""
+
+
 @main.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--name", help="The job's name. Default: the directory's.")

@@ -14,7 +14,7 @@ from headrace.core.schedule import zone_problem
 from headrace.core.starting import start_intended, start_next
 
 
-def keep_alive(context: Context) -> Decision | None:
+def keep_alive(context: Context) -> Decision:
     run = context.status.run
     assert run is not None  # first_run answered before
     current, seen = run.attempt, context.current
@@ -27,6 +27,15 @@ def keep_alive(context: Context) -> Decision | None:
     if current.state == "Intended":
         return start_intended(context, context.status, "starting as intended")
     return _ended(context, Ended(ending=Ending.UNKNOWN, message="the driver is gone without a trace"))
+
+
+def refuse_edit(context: Context, reason: str, message: str) -> Decision:
+    """The edit is not taken; what runs goes on, under the spec it was pinned with."""
+    decided = keep_alive(context.refusing(reason, message))
+    already = any(
+        c.type == "Stalled" and c.reason == reason and c.message == message for c in context.conditions
+    )
+    return decided if already else decided.saying(Sentence(reason, message))
 
 
 def with_ended_attempt(context: Context) -> StreamJobStatus:

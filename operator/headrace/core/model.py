@@ -27,6 +27,8 @@ class Job:
     generation: int
     spec: StreamJobSpec
     paused: bool = False
+    # A request to go back to a savepoint: its name, and whatever makes it another request than the last.
+    restore: str | None = None
     # The spec as it stands cannot be taken; `spec` is then the one that the run was pinned with.
     rejected: Problem | None = None
     # The substrate is going away but the job is not (Ctrl-C in `headrace dev`): drain, keep everything.

@@ -11,6 +11,7 @@ The questions are asked in order; the first that applies decides:
     no run yet?        pin and start run 1                                    (core/beginning.py)
     earlier lineage?   found in the store by the first attempt: wait until spec.startFrom says what to do
     start refused?     what it was to start from did not fit, and is not said any more
+    asked to go back?  to a savepoint, by an annotation                       (core/restoring.py)
     upgrade begun?     carry it on from the step in the status                (core/upgrade.py)
     edited?            begin an upgrade, or refuse the edit with the reason and leave the job alone
     otherwise          keep the attempt alive: start, watch, restart with backoff, or by its schedule
@@ -27,11 +28,11 @@ from collections.abc import Callable
 from datetime import datetime
 
 from headrace.api import PAUSE_ANNOTATION, StreamJobStatus
-from headrace.core import attempts, beginning, deletion, upgrade
+from headrace.core import attempts, beginning, deletion, restoring, upgrade
 from headrace.core.actions import AbandonAttempt, DrainAttempt
 from headrace.core.changes import classify
 from headrace.core.conditions import Fact, with_facts
-from headrace.core.decision import Context, Decision, Plan, Sentence, progress_facts, stalled
+from headrace.core.decision import Context, Decision, Plan, progress_facts, stalled
 from headrace.core.executors import executors_status
 from headrace.core.model import Code, Job, Observed, ObservedAttempt
 
@@ -134,7 +135,7 @@ def edited(context: Context) -> Decision | None:
     run = context.status.run
     assert run is not None  # first_run answered before
     if (refusal := upgrade.refusal(context)) is not None:
-        return _refused_edit(context, refusal.reason, refusal.message)
+        return attempts.refuse_edit(context, refusal.reason, refusal.message)
     code = context.observed.code
     assert isinstance(code, Code)  # else it was refused
     pinned = context.observed.pinned.get(run.number)
@@ -144,7 +145,7 @@ def edited(context: Context) -> Decision | None:
     if pinned.code == code.digest and not change.needs_run:
         return None
     if context.job.spec.upgrade.strategy == "Stateless":
-        return _refused_edit(
+        return attempts.refuse_edit(
             context,
             "StrategyUnsupported",
             "spec.upgrade.strategy: this version upgrades with the state only. Say Cold, or delete the job "
@@ -163,20 +164,11 @@ QUESTIONS: tuple[Question, ...] = (
     beginning.first_run,
     beginning.earlier_lineage,
     beginning.refused_start,
+    restoring.restore,
     upgrade.under_way,
     edited,
     attempts.keep_alive,
 )
-
-
-def _refused_edit(context: Context, reason: str, message: str) -> Decision:
-    """The edit is not taken; what runs goes on, under the spec it was pinned with."""
-    decided = attempts.keep_alive(context.refusing(reason, message))
-    assert decided is not None  # the last question always answers
-    already = any(
-        c.type == "Stalled" and c.reason == reason and c.message == message for c in context.conditions
-    )
-    return decided if already else decided.saying(Sentence(reason, message))
 
 
 def _drain(attempt: ObservedAttempt, why: str) -> DrainAttempt:

@@ -87,9 +87,16 @@ def driver_start(start: StartFrom | None, *, started_from: str | None) -> dict[s
     }
 
 
+def restored_name(wanted: str) -> str:
+    """`nightly@2026-01-31T08:00:00Z` -> nightly: what follows only makes it another request."""
+    return wanted.partition("@")[0]
+
+
 def awaited_savepoint(job: Job, status: StreamJobStatus) -> str | None:
     """The name of the savepoint that the job is about to start from; None where nothing is about to."""
     start = job.spec.start_from
+    if job.restore is not None and job.restore != status.restored and status.run is not None:
+        return restored_name(job.restore)
     if start is None or start.savepoint is None:
         return None
     begins = status.run is None or found_earlier_lineage(status) or refused_its_start(status)

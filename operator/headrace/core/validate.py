@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from headrace.api import FINALIZER, PAUSE_ANNOTATION, StreamJob, StreamJobSpec
+from headrace.api import FINALIZER, PAUSE_ANNOTATION, RESTORE_ANNOTATION, StreamJob, StreamJobSpec
 from headrace.core.model import Job, Problem
 from headrace.core.schedule import zone_problem
 
@@ -40,6 +40,7 @@ def job_of(manifest: dict[str, Any], spec: StreamJobSpec, *, rejected: Problem |
         generation=metadata["generation"],
         spec=spec,
         paused=annotations.get(PAUSE_ANNOTATION, "false") != "false",
+        restore=annotations.get(RESTORE_ANNOTATION) or None,
         rejected=rejected,
         deletes_checkpoints=deletes_checkpoints(manifest),
         held=is_held(manifest),

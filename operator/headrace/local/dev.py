@@ -20,6 +20,7 @@ from headrace.core.model import Job
 from headrace.core.plan import plan
 from headrace.local.layout import Layout, read_json, write_json
 from headrace.local.processes import wait_for_orphans
+from headrace.local.restore import asked_restore
 from headrace.local.substrate import LocalOptions, LocalSubstrate
 from headrace.local.view import Snapshot, View
 
@@ -96,8 +97,7 @@ class DevSession:
 
     def _pass(self) -> Plan:
         self._take_edit()
-        if self._stops:
-            self._job = replace(self._job, detaching=True)
+        self._job = replace(self._job, restore=asked_restore(self._layout), detaching=self._stops > 0)
         observed = self._substrate.observe(self._job, self._status)
         made = plan(self._job, self._status, observed, datetime.now(UTC))
         if made.status != self._status:
@@ -236,7 +236,8 @@ def _forget(layout: Layout) -> None:
     wait_for_orphans(layout)
     for path in (layout.runs, layout.store_root):
         shutil.rmtree(path, ignore_errors=True)
-    layout.streamjob.unlink(missing_ok=True)
+    for path in (layout.streamjob, layout.restore):
+        path.unlink(missing_ok=True)
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:

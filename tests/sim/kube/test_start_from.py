@@ -211,3 +211,32 @@ def test_any_single_write_may_fail(fault: str):
         cluster = a_cluster({"path": "s3://wrong/x"})
         cluster.api.faults = [*([None] * k), fault]
         assert outcome(told(cluster)) == outcome(UNHARMED), f"{fault} at write {k}"
+
+
+# ---- a job that runs is taken back ---------------------------------------------------------------------
+
+
+def restored(cluster: FakeCluster) -> FakeCluster:
+    cluster.add_savepoint("nightly", path=HERE)
+    cluster.settle()
+    cluster.api.set(cluster.job_place, {"metadata": {"annotations": {"headrace.dev/restore": "nightly@1"}}})
+    cluster.settle()
+    cluster.end_driver(cluster.driver_place(), "QueryFailed", 66)
+    cluster.settle()
+    return cluster
+
+
+RESTORED = restored(FakeCluster())
+
+
+def test_an_annotation_takes_a_job_back_once():
+    assert RESTORED.started == [(1, 1, 1), (2, 1, 2), (2, 2, 3)]
+    assert RESTORED.seeds == {2: HERE}
+    assert RESTORED.status.restored == "nightly@1"
+
+
+@pytest.mark.parametrize("k", range(len(RESTORED.api.writes) + 1))
+def test_killed_after_the_kth_write_it_is_taken_back_once(k: int):
+    cluster = FakeCluster()
+    cluster.api.writes_left = k
+    assert outcome(restored(cluster)) == outcome(RESTORED)

@@ -1,6 +1,7 @@
 """Savepoints: copies of a run's checkpoints at committed batches. See docs/concepts/savepoints.md."""
 
 from headrace_jobs.store.savepoints.adopt import adopt_checkpoint
+from headrace_jobs.store.savepoints.importing import import_savepoint
 from headrace_jobs.store.savepoints.inventory import (
     SAVEPOINTS,
     Found,
@@ -45,6 +46,7 @@ __all__ = [
     "find_manifest",
     "find_savepoints",
     "has_manifest",
+    "import_savepoint",
     "list_savepoints",
     "orphans",
     "read_manifest",
