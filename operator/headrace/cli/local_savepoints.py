@@ -34,7 +34,6 @@ from headrace_jobs.store.savepoints import (
     Progress,
     Verification,
     delete_savepoint,
-    find_manifest,
     import_savepoint,
     list_savepoints,
     record,
@@ -110,8 +109,8 @@ class LocalSavepoints:
             raise SavepointRefused(f"{name} is {state.lower()}, and cannot be restored. Choose another one")
         if read_json(self.layout.streamjob) is None:
             raise SavepointRefused(
-                f"{self.job.metadata.name} has not run here yet. Say spec.startFrom: {{savepoint: {name}}} in "
-                f"{self.manifest}, then: headrace dev {self.manifest}"
+                f"{self.job.metadata.name} has not run here yet. Say spec.startFrom: {{savepoint: {name}}} "
+                f"in {self.manifest}, then: headrace dev {self.manifest}"
             )
         ask_to_restore(self.layout, name, now=datetime.now(UTC))
         if is_running(self.layout):
@@ -231,15 +230,7 @@ def _parameters(command: Callable[..., None]) -> Callable[..., None]:
         help="Default: .headrace beside the manifest.",
     )
     manifest = click.argument("manifest", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-    return _first(manifest(state_dir(command)))
-
-
-def _first(command: Callable[..., None]) -> Callable[..., None]:
-    """The job comes before what is meant of it, whatever the verb has beside."""
-    parameters: list[click.Parameter] = getattr(command, "__click_params__")  # noqa: B009 - click's own
-    own = [one for one in parameters if one.name == "manifest"]
-    parameters[:] = [one for one in parameters if one not in own] + own
-    return command
+    return manifest(state_dir(command))
 
 
 def _open(manifest: Path, state_dir: Path | None) -> LocalSavepoints:

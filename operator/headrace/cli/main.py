@@ -22,7 +22,9 @@ def main() -> None:
 
 @main.command()
 @click.argument("manifest", type=EXISTING_FILE)
-@click.option("--fresh", is_flag=True, help="Forget the job's state on this machine and begin anew.")
+@click.option(
+    "--fresh", is_flag=True, help="Forget the job's state on this machine and begin anew. Savepoints stay."
+)
 @click.option(
     "--once", is_flag=True, help="Work off what there is now, then stop; exit 1 on the first failure."
 )

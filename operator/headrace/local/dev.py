@@ -23,6 +23,7 @@ from headrace.local.processes import wait_for_orphans
 from headrace.local.restore import asked_restore
 from headrace.local.substrate import LocalOptions, LocalSubstrate
 from headrace.local.view import Snapshot, View
+from headrace_jobs.store.savepoints import SAVEPOINTS
 
 TICK_SECONDS = 0.2
 
@@ -234,8 +235,10 @@ def _take_lock(layout: Layout) -> IO[str]:
 def _forget(layout: Layout) -> None:
     """Begin anew; but never under the feet of a driver that an earlier, killed session left draining."""
     wait_for_orphans(layout)
-    for path in (layout.runs, layout.store_root):
-        shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(layout.runs, ignore_errors=True)
+    for lineage in layout.store_root.glob("*/*/*"):
+        if lineage.name != SAVEPOINTS:  # they are what one takes so as not to lose it
+            shutil.rmtree(lineage, ignore_errors=True)
     for path in (layout.streamjob, layout.restore):
         path.unlink(missing_ok=True)
 
