@@ -33,6 +33,10 @@ app.kubernetes.io/component: operator
 - apiGroups: [headrace.dev]
   resources: [streamjobs/status]
   verbs: [patch]
+# The one that a job is to start from.
+- apiGroups: [headrace.dev]
+  resources: [streamsavepoints]
+  verbs: [get]
 # To own what it makes, so that deleting a StreamJob deletes everything.
 - apiGroups: [headrace.dev]
   resources: [streamjobs/finalizers]
