@@ -1,4 +1,4 @@
-"""Kubernetes, etcd and CoreDNS, compiled from pinned Go modules into the cache.
+"""Kubernetes, etcd, CoreDNS, S3 servers and Helm, compiled from pinned Go modules into the cache.
 
 Each folder of `gomodules/` pins one set: go.mod names the versions, go.sum what they must hash to. A set is
 compiled once per (pins, Go version, flags); the key is part of the path, so a changed pin never meets an old
@@ -97,6 +97,9 @@ VERSITYGW = ModuleSet(
     module="github.com/versity/versitygw",
     packages={"versitygw": "github.com/versity/versitygw/cmd/versitygw"},
 )
+MINIO = ModuleSet(
+    folder="minio", module="github.com/minio/minio", packages={"minio": "github.com/minio/minio"}
+)
 HELM = ModuleSet(
     folder="helm",
     module="helm.sh/helm/v3",
@@ -104,7 +107,7 @@ HELM = ModuleSet(
     stamps=("helm.sh/helm/v3/internal/version.version={version}",),
 )
 
-MODULE_SETS = (ETCD, KUBERNETES, COREDNS, PAUSE, VERSITYGW, HELM)
+MODULE_SETS = (ETCD, KUBERNETES, COREDNS, PAUSE, VERSITYGW, MINIO, HELM)
 
 # In the order in which they are wanted: the API server's tests can start while the rest is compiled.
 API_SERVER_PROGRAMS = ("etcd", "kube-apiserver", "kubectl")
@@ -201,7 +204,7 @@ def go() -> str:
     found = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin:/usr/lib/go/bin")
     if found is None:
         raise MissingError(
-            "Go 1.26 or newer is needed to compile Kubernetes: install it and put `go` on the PATH."
+            "Go 1.26 or newer is needed to compile what the tests run: install it and put `go` on the PATH."
         )
     return found
 

@@ -5,9 +5,12 @@ and iptables rule in them. So there is nothing to record and little to clean up:
 more behind than `down` does.
 """
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .layout import FIRST, MACHINE_ADDRESS, MACHINE_LINK, SERVICES, Node, log_dir
@@ -34,20 +37,23 @@ KERNEL_SETTINGS_FOR_KUBELET = {
 def running() -> dict[int, Process]:
     """The first process of each node that runs, by the node's number."""
     found: dict[int, Process] = {}
-    for process in Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
-        try:
-            arguments = (process / "cmdline").read_text().split("\0")
-            inner_pids = _status_field(process, "NSpid").split()
-        except (OSError, UnicodeDecodeError):
-            continue
+    for process, arguments in _processes():
         mark = next((argument for argument in arguments if argument.startswith(MARK)), None)
         # `unshare` has the same arguments, but is not inside.
-        if mark is not None and len(inner_pids) > 1 and inner_pids[-1] == "1":
+        if mark is not None and _is_first_of_its_namespace(process):
             number = int(mark.removeprefix(MARK))
             found[number] = Process.of_pid(f"node{number}", int(process.name))
     return found
+
+
+def still_ending() -> list[int]:
+    """Pids outside that wait for the end of a node. Its first process has no arguments any more by then."""
+    return [
+        int(process.name)
+        for process, arguments in _processes()
+        if any(argument.startswith(MARK) for argument in arguments)
+        and not _is_first_of_its_namespace(process)
+    ]
 
 
 def open_node(node: Node) -> Process:
@@ -76,9 +82,18 @@ def open_node(node: Node) -> Process:
 
 def close_nodes() -> None:
     for process in running().values():
+        _wake_those_inside(process)
         process.end(patience_seconds=0.5)
-    wait_until(lambda: not running(), seconds=10)
+    wait_until(lambda: not running() and not still_ending(), seconds=10)
     wait_until(lambda: not Path(f"/sys/class/net/{MACHINE_LINK}").exists(), seconds=10)
+
+
+def _wake_those_inside(node: Process) -> None:
+    """`nsenter` stops with the program that it started, and a node does not end while its parent sleeps."""
+    for process, arguments in _processes():
+        if f"--target={node.pid}" in arguments:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(process.name), signal.SIGCONT)
 
 
 def enter(process: Process, command: list[str]) -> list[str]:
@@ -167,6 +182,21 @@ def _ip(arguments: str) -> None:
     done = subprocess.run(["ip", *arguments.split()], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise NotReadyError(f"`ip {arguments}` failed: {done.stderr.strip()}")
+
+
+def _processes() -> Iterator[tuple[Path, list[str]]]:
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                yield process, (process / "cmdline").read_text().split("\0")
+
+
+def _is_first_of_its_namespace(process: Path) -> bool:
+    try:
+        inner_pids = _status_field(process, "NSpid").split()
+    except OSError:
+        return False
+    return len(inner_pids) > 1 and inner_pids[-1] == "1"
 
 
 def _status_field(process: Path, field: str) -> str:

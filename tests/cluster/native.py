@@ -81,6 +81,7 @@ def left_over() -> list[str]:
     mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     return [
         *(f"process {process.pid} of {process.name}" for process in namespaces.running().values()),
+        *(f"process {pid}, which waits for the end of a node" for pid in namespaces.still_ending()),
         *(f"mount {mount}" for mount in mounts if mount.startswith(str(layout.state_dir()))),
         *(f"interface {link}" for link in links),
         *(f"cgroup {path}" for path in cgroups.left()),

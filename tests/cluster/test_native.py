@@ -101,6 +101,13 @@ def test_a_lost_node_is_noticed_and_its_pods_are_kept_in_doubt(no_cluster: None)
     assert cluster.kubectl("get", lost, "-o", "jsonpath={.metadata.deletionTimestamp}") != ""
 
 
+def test_a_node_ends_although_its_kubelet_stands_still(no_cluster: None):
+    cluster = native.up(node_count=2)
+    os.kill(namespaces.processes_inside(cluster.nodes[2])["kubelet"], signal.SIGSTOP)
+    native.down()
+    assert native.left_over() == []
+
+
 def pod_processes(node: str) -> list[str]:
     """What runs in containers of a node, known by their cgroup."""
     inside: list[str] = []

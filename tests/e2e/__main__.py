@@ -10,13 +10,13 @@ from images import build
 
 from tests.cluster import binaries
 from tests.cluster.console import MissingError, say
-from tests.e2e.testimages import SERVICES
+from tests.e2e.testimages import SERVICES, s3_server
 
 
 def main() -> int:
     own_cluster = os.environ.get("HEADRACE_CLUSTER", "native") == "native"
     try:
-        binaries.ensure((*(binaries.CLUSTER_PROGRAMS if own_cluster else ()), "kubectl", "versitygw", "helm"))
+        binaries.ensure((*(binaries.CLUSTER_PROGRAMS if own_cluster else ()), "kubectl", s3_server(), "helm"))
         for image in build.IMAGES.values():
             build.build(image)
         SERVICES.build()

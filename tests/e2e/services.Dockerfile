@@ -2,4 +2,4 @@
 ARG SPARK_IMAGE
 FROM ${SPARK_IMAGE}
 COPY kafka/ /opt/kafka/
-COPY versitygw /opt/versitygw
+COPY s3-server /opt/s3-server

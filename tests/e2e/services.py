@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.processes import NotReadyError, wait_until
 from tests.cluster.provider import Cluster
+from tests.e2e.testimages import s3_server
 
 HERE = Path(__file__).parent
 ACCESS_KEY, SECRET_KEY, BUCKET = "e2e-access", "e2e-secret", "streams"
@@ -43,10 +43,17 @@ export JDK_JAVA_OPTIONS="-Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
 java kafka.tools.StorageTool format -t MkU3OEVBNTcwNTJENDM2Qk -c $settings
 exec java kafka.Kafka $settings
 """
-S3 = """mkdir -p /scratch/data /scratch/iam
-exec /opt/versitygw --port :7070 --region us-east-1 --iam-dir /scratch/iam --keep-alive --health /healthz \
+S3 = {
+    "versitygw": """mkdir -p /scratch/data /scratch/iam
+exec /opt/s3-server --port :7070 --region us-east-1 --iam-dir /scratch/iam --keep-alive --health /healthz \
   --access-log /scratch/access.log posix /scratch/data
-"""
+""",
+    # Nothing but the API: no console, no look for updates.
+    "minio": """export MINIO_ROOT_USER=$ROOT_ACCESS_KEY MINIO_ROOT_PASSWORD=$ROOT_SECRET_KEY
+export MINIO_BROWSER=off MINIO_UPDATE=off
+exec /opt/s3-server server --quiet --address :7070 --config-dir /scratch/minio /scratch/data
+""",
+}
 
 
 @dataclass(frozen=True)
@@ -77,14 +84,14 @@ class Services:
         return [json.loads(json.loads(line)["value"]) for line in lines]
 
     def objects(self, prefix: str) -> set[str]:
-        """Keys below a prefix of the bucket, as the server's POSIX back end keeps them."""
-        found = self.shell("s3", f"cd /scratch/data/{BUCKET} && find '{prefix}' -type f 2>/dev/null || true")
-        return {line.removeprefix(f"{prefix}/") for line in found.splitlines()}
+        """Keys below a prefix of the bucket."""
+        return set(self._s3_tool("list", f"{BUCKET}/{prefix}").splitlines())
+
+    def read_object(self, key: str) -> str:
+        return self._s3_tool("read", f"{BUCKET}/{key}")
 
     def write_object(self, key: str, text: str) -> None:
-        """As the server's POSIX back end keeps it."""
-        path = f"/scratch/data/{BUCKET}/{key}"
-        self._exec("s3", ["sh", "-c", f"mkdir -p $(dirname '{path}') && cat > '{path}'"], stdin=text)
+        self._s3_tool("write", f"{BUCKET}/{key}", stdin=text)
 
     def http_text(self, url: str) -> str:
         """A request from inside the cluster."""
@@ -98,10 +105,7 @@ class Services:
         self.cluster.api.apply(f"/api/v1/namespaces/{namespace}/secrets/{name}", secret).need()
 
     def make_bucket(self, bucket: str) -> None:
-        """The server adopts a directory as a bucket of its root user."""
-        self.shell("s3", f"mkdir -p /scratch/data/{bucket}")
-        if not wait_until(lambda: bucket in self.shell("s3", "ls /scratch/data"), seconds=5):
-            raise NotReadyError("the bucket was not made")
+        self._s3_tool("make-bucket", bucket)
 
     def shell(self, pod: str, script: str) -> str:
         return self._exec(pod, ["sh", "-c", script])
@@ -109,6 +113,10 @@ class Services:
     def _kafka_tool(self, *arguments: str) -> str:
         tool = ["python3", "/services/kafka_tool.py", arguments[0], "--bootstrap", self.bootstrap]
         return self._exec("kafka", [*tool, *arguments[1:]])
+
+    def _s3_tool(self, command: str, place: str, *, stdin: str | None = None) -> str:
+        tool = ["python3", "/services/s3_tool.py", command, "http://localhost:7070", place]
+        return self._exec("s3", tool, stdin=stdin)
 
     def _exec(self, pod: str, command: list[str], stdin: str | None = None) -> str:
         interactive = ["-i"] if stdin is not None else []
@@ -121,7 +129,7 @@ def start_services(cluster: Cluster, namespace: str, image: str) -> Services:
     files = {
         "broker.properties": BROKER_SETTINGS.format(namespace=namespace),
         "log4j2.properties": LOGGING,
-        "kafka_tool.py": (HERE / "kafka_tool.py").read_text(),
+        **{tool: (HERE / tool).read_text() for tool in ("kafka_tool.py", "s3_tool.py")},
     }
     keys = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
     root = [
@@ -133,7 +141,7 @@ def start_services(cluster: Cluster, namespace: str, image: str) -> Services:
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "services", **meta}, "data": files},
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3-keys", **meta}, "stringData": keys},
         *_pod_and_service("kafka", KAFKA, image, port=9092, env=[], **meta),
-        *_pod_and_service("s3", S3, image, port=7070, env=root, **meta),
+        *_pod_and_service("s3", S3[s3_server()], image, port=7070, env=root, **meta),
     ]
     cluster.kubectl(
         "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})

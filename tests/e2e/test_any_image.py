@@ -10,7 +10,7 @@ from tests.e2e.services import Services
 from tests.e2e.streamjobs import Job, a_spec
 from tests.e2e.testimages import FOREIGN
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1200, func_only=True)]
 
 COUNT_TICKS = """
 from pyspark.sql import SparkSession, functions as F

@@ -13,7 +13,8 @@ from tests.e2e.conftest import CRAMPED
 from tests.e2e.services import BUCKET, Services
 from tests.e2e.streamjobs import Job, Object, a_spec
 
-pytestmark = pytest.mark.timeout(300)
+# Not its fixtures: the first test also brings up the cluster and installs Headrace, with limits of their own.
+pytestmark = pytest.mark.timeout(300, func_only=True)
 
 IDLE = "import time\ntime.sleep(3600)\n"
 

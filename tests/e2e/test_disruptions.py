@@ -15,7 +15,7 @@ from tests.e2e.nodes import own_nodes
 from tests.e2e.services import Services, rather_on
 from tests.e2e.streamjobs import Job, Object
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1200, func_only=True)]
 
 HUNGRY = COUNT_BY_KEY.replace("spark = SparkSession", "hoard = bytearray(4 << 30)\nspark = SparkSession")
 

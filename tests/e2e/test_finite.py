@@ -8,7 +8,7 @@ from tests.e2e.kafka_counts import COUNT_BY_KEY, Topic, spec_for
 from tests.e2e.services import Services
 from tests.e2e.streamjobs import Job
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900, func_only=True)]
 
 
 def test_a_finite_job_completes_and_a_schedule_starts_it_again(

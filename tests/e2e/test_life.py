@@ -17,7 +17,7 @@ from tests.e2e.nodes import own_nodes
 from tests.e2e.services import BUCKET, Services
 from tests.e2e.streamjobs import Job, Object
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(900, func_only=True)
 
 MISSING_IMAGE = "headrace.local/no-such-image:1"
 
@@ -229,7 +229,7 @@ def test_new_code_is_a_new_run_from_the_same_state_and_code_that_fails_says_why(
     assert last["userFrame"]["file"].endswith("job.py")
     # The log outlives its pod.
     kept = last["logFile"].removeprefix(f"s3://{BUCKET}/")
-    assert "no such table" in services.shell("s3", f"cat /scratch/data/{BUCKET}/{kept}")
+    assert "no such table" in services.read_object(kept)
     topic.produce(1000)
     job.write_code("counts-code", COUNT_BY_KEY)
     job.wait(lambda: job.status()["run"]["number"] == 3, what="run 3", seconds=120)

@@ -1,6 +1,7 @@
 """Images that only tests need: built like the product's, under a tag that is a digest of what goes in."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -12,11 +13,13 @@ from images import build
 
 from headrace_jobs.jvm.jars import locked_jars
 from tests.cluster import binaries
+from tests.cluster.console import MissingError
 from tests.cluster.provider import ImageToLoad
 
 HERE = Path(__file__).parent
 KAFKA_LOCK = HERE / "locks/kafka-broker-4.3.1.lock"
 FOREIGN_LOCK = HERE / "locks/foreign-spark-4.3.0.txt"
+S3_SERVERS = ("versitygw", "minio")
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,21 @@ def product_image(image: build.Image) -> ImageToLoad:
     return ImageToLoad(reference, lambda target: build.archive(image, target, reference))
 
 
-def _gateway() -> Path:
-    return binaries.ensure(("versitygw",))["versitygw"]
+def s3_server() -> str:
+    """Which S3 server the tests use: HEADRACE_S3, versitygw by default."""
+    name = os.environ.get("HEADRACE_S3", "versitygw")
+    if name not in S3_SERVERS:
+        raise MissingError(f"HEADRACE_S3={name}: there is {' and '.join(S3_SERVERS)}")
+    return name
+
+
+def _s3_program() -> Path:
+    name = s3_server()
+    return binaries.ensure((name,))[name]
 
 
 def _stage_services(context: Path) -> None:
-    shutil.copy(_gateway(), context / "versitygw")
+    shutil.copy(_s3_program(), context / "s3-server")
     (context / "kafka").mkdir()
     for jar in locked_jars(KAFKA_LOCK):
         shutil.copyfile(jar, context / "kafka" / jar.name)
@@ -91,7 +103,7 @@ def _flags_foreign() -> list[str]:
 
 SERVICES = OwnImage(
     "services",
-    pins=lambda: [build.SPARK.reference, _gateway().parent.name, KAFKA_LOCK.read_text()],
+    pins=lambda: [build.SPARK.reference, _s3_program().parent.name, KAFKA_LOCK.read_text()],
     stage=_stage_services,
     flags=lambda: ["--build-arg", f"SPARK_IMAGE={build.build(build.SPARK)}"],
 )

@@ -78,20 +78,6 @@ def test_a_state_change_is_refused_and_the_job_goes_on():
     assert condition(world, "Stalled").status == "False"
 
 
-def test_an_upgrade_without_the_state_is_refused_rather_than_done_with_it():
-    world = a_running_world()
-    world.edit(upgrade={"strategy": "Stateless"})
-    world.settle()
-    assert condition(world, "Stalled").status == "False"  # nothing to upgrade yet
-    world.code = Code("code-2")
-    world.settle()
-    assert condition(world, "Stalled").reason == "StrategyUnsupported"
-    assert started(world) == [(1, 1, 1)]
-    world.edit(upgrade={"strategy": "Cold"})
-    world.settle()
-    assert started(world)[-1] == (2, 1, 2)
-
-
 def test_code_that_cannot_run_is_refused_before_anything_is_touched():
     world = a_running_world()
     world.code = CodeProblem("job.py:3: invalid syntax")
@@ -168,7 +154,7 @@ def test_waiting_for_the_next_attempt_writes_nothing():
         world.later(5)
         world.pass_once()
     assert world.writes == before
-    assert "next attempt at 00:01:00 UTC" in condition(world, "Ready").message
+    assert "next attempt at 00:06:00 UTC" in condition(world, "Ready").message
 
 
 def test_an_attempt_that_lived_long_starts_the_count_anew():

@@ -16,7 +16,7 @@ def at(day: int, hour: int, minute: int = 0) -> datetime:
 
 
 def completed(trigger: dict | None = None, **spec) -> World:
-    """Its first start was when it was made; it ended five minutes later."""
+    """Its first start was when it was made; it ended ten minutes later."""
     world = a_world({"trigger": trigger or NIGHTLY, **spec})
     world.settle()
     complete(world)
@@ -37,7 +37,7 @@ def until(world: World, moment: datetime) -> None:
 
 def test_a_completed_job_says_when_it_ended_and_when_it_starts_again():
     world = completed()
-    assert world.status.completed_at == at(1, 0, 5)
+    assert world.status.completed_at == at(1, 0, 10)
     assert world.status.next_start_at == at(1, 1, 30)
     ready = condition(world, "Ready")
     assert (ready.status, ready.reason) == ("True", "Completed")
@@ -53,7 +53,7 @@ def test_at_its_time_the_next_attempt_of_the_same_run_starts():
     assert world.seeds == {}
     assert world.status.state == "Running"
     assert world.status.next_start_at is None
-    assert world.status.completed_at == at(1, 0, 5)
+    assert world.status.completed_at == at(1, 0, 10)
     complete(world)
     assert world.status.next_start_at == at(2, 1, 30)
 

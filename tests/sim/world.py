@@ -2,14 +2,19 @@
 
 The operator here is the real loop in small: look, plan, write the status, act. It can be killed after any
 write or act; its successor has nothing but the status and what it can see.
+
+What a driver does is in the name of its code: `crash` (at its start), `crash-after-2` (batches), `never`
+(starts), `hang` (in its first batch), `other-state` (writes state that only such code can read). All else
+works.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from headrace.api import StreamJobSpec, StreamJobStatus
+from headrace.core import verification
 from headrace.core.actions import Action, DrainAttempt, PinRun, RestoreRun, SeedRun, StartAttempt
 from headrace.core.model import (
     AttemptPhase,
@@ -23,11 +28,19 @@ from headrace.core.model import (
     ObservedAttempt,
     ObservedSavepoint,
     PinnedRun,
+    Problem,
     QueryReport,
+    RollbackRequest,
+    SeededQuery,
 )
 from headrace.core.plan import plan
+from headrace.core.reports import seeded_queries
 from headrace.core.start import awaited_savepoint
+from headrace_jobs.store import seed_after_trial, seed_run
+from tests.sim.stream import INCOMPATIBLE, Stream
 
+# As many as a driver makes before a test goes on.
+_BATCHES = 3
 EPOCH_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -43,6 +56,9 @@ class Driver:
     phase: AttemptPhase = AttemptPhase.STARTING
     ended: Ended | None = None
     drain_asked: bool = False
+    batches: int = 0
+    hangs: bool = False
+    stuck: bool = False
 
     @property
     def live(self) -> bool:
@@ -58,12 +74,18 @@ class World:
     drivers: list[Driver] = field(default_factory=list)
     pinned: dict[int, PinnedRun] = field(default_factory=dict)
     seeds: dict[int, tuple[int, str | None]] = field(default_factory=dict)  # to_run -> (from_run, from_uid)
+    seeded_queries: dict[int, tuple[SeededQuery, ...]] = field(default_factory=dict)
     seed_problem: str | None = None
     # to_run -> (path, lineage, query)
     restored: dict[int, tuple[str, str, str | None]] = field(default_factory=dict)
     savepoints: dict[str, ObservedSavepoint] = field(default_factory=dict)
     earlier: EarlierLineage | None = None
+    stream: Stream = field(default_factory=Stream)
+    # What waits in the sources, if anybody knew.
+    backlog: int | None = None
+    recheck_at: datetime | None = None
     said: list[str] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)
     writes: int = 0
     # Let the operator do this many more writes and acts, then die.
     steps_left: int | None = None
@@ -80,20 +102,32 @@ class World:
                     uid=f"uid-{d.run}-{d.number}",
                     phase=d.phase,
                     ended=d.ended,
-                    queries=(QueryReport(name="q", active=d.live),),
+                    queries=(self._report(d),),
                 )
                 for d in self.drivers
             ),
             pinned=dict(self.pinned),
             seeded_runs=frozenset(self.seeds) | frozenset(self.restored),
+            seeded_queries=dict(self.seeded_queries),
             seed_problem=self.seed_problem,
             earlier=self.earlier,
             savepoint=self.savepoints.get(awaited_savepoint(self.job, self.status) or ""),
         )
 
+    def _report(self, driver: Driver) -> QueryReport:
+        return QueryReport(
+            name="q",
+            active=driver.live,
+            committed_batch=None if driver.hangs else self.stream.last(f"run-{driver.run}").commits,
+            busy=driver.hangs,
+            stuck=driver.stuck,
+            lag_rows=self.backlog,
+        )
+
     def pass_once(self) -> bool:
         """One pass of the operator; answers whether it did anything."""
         made = plan(self.job, self.status, self.observe(), self.now)
+        self.recheck_at = made.recheck_at
         did = False
         if made.status != self.status:
             self._step()
@@ -101,6 +135,7 @@ class World:
             self.writes += 1
             did = True
         self.said += [sentence.reason for sentence in made.says]
+        self.sentences += [sentence.message for sentence in made.says]
         for action in made.actions:
             self._step()
             did |= self._perform(action)
@@ -116,13 +151,12 @@ class World:
     def _perform(self, action: Action) -> bool:
         match action:
             case PinRun():
-                self.pinned[action.run] = PinnedRun(
-                    revision=action.revision, code=self._code_digest(), spec=action.spec
-                )
+                code = self._code_digest() if action.like is None else self.pinned[action.like].code
+                self.pinned[action.run] = PinnedRun(revision=action.revision, code=code, spec=action.spec)
             case SeedRun():
                 assert not [d for d in self.drivers if d.live], "state copied under a live writer"
                 if self.seed_problem is None:
-                    self.seeds[action.to_run] = (action.from_run, action.from_uid)
+                    self._seed(action)
             case RestoreRun():
                 begun = self.status.beginning
                 assert begun is not None and begun.run == action.to_run, "copied what no status names"
@@ -138,6 +172,21 @@ class World:
                         return True
                 return False
         return True
+
+    def _seed(self, action: SeedRun) -> None:
+        store, source, target = self.stream.store, f"run-{action.from_run}", f"run-{action.to_run}"
+        if action.handover is None or action.from_uid is not None:
+            done = seed_run(store, source, target)
+        else:
+            done = seed_after_trial(
+                store,
+                incumbent=f"run-{action.handover}",
+                candidate=source,
+                to_run=target,
+                rewind=action.rewind,
+            )
+        self.seeds[action.to_run] = (action.from_run, action.from_uid)
+        self.seeded_queries[action.to_run] = seeded_queries(asdict(done))
 
     def _code_digest(self) -> str:
         assert isinstance(self.code, Code), "code that cannot run was pinned"
@@ -158,11 +207,47 @@ class World:
         return next((d for d in self.drivers if d.live), None)
 
     def driver_runs(self) -> None:
-        if self.driver is not None and self.driver.phase is AttemptPhase.STARTING:
-            self.driver.phase = AttemptPhase.RUNNING
+        """It comes up, or does what its code does instead."""
+        driver = self.driver
+        if driver is None or driver.phase is not AttemptPhase.STARTING:
+            return
+        code, run = self.pinned[driver.run].code, f"run-{driver.run}"
+        if code.startswith("never"):
+            return
+        self.stream.begin(run)
+        if code == "crash":
+            self.driver_ends(Ending.APPLICATION_ERROR, "ModuleNotFoundError: No module named 'oops'")
+        elif not self.stream.can_read(run, _state_format(code)):
+            self.driver_ends(Ending.QUERY_FAILED, "the state does not fit", error_class=INCOMPATIBLE)
+        else:
+            driver.phase = AttemptPhase.RUNNING
+
+    def driver_works(self) -> bool:
+        """One batch of the driver that runs; whether it did anything."""
+        driver = self.driver
+        if driver is None or driver.phase is not AttemptPhase.RUNNING or driver.hangs:
+            return False
+        code, run = self.pinned[driver.run].code, f"run-{driver.run}"
+        crashes_after = int(code.removeprefix("crash-after-")) if code.startswith("crash-after-") else None
+        if code.startswith("hang"):
+            self.stream.batch(run, size=_size(code), until="offsets")
+            driver.hangs = True
+        elif driver.batches == crashes_after:
+            self.stream.batch(run, size=_size(code), until="sink")
+            self.driver_ends(Ending.QUERY_FAILED, "KeyError: 'price'")
+        elif driver.batches < _BATCHES:
+            self.stream.batch(run, size=_size(code), state_format=_state_format(code))
+            driver.batches += 1
+        else:
+            return False
+        return True
 
     def driver_ends(
-        self, ending: Ending, message: str = "", at: datetime | None = None, error_class: str | None = None
+        self,
+        ending: Ending,
+        message: str = "",
+        at: datetime | None = None,
+        error_class: str | None = None,
     ) -> None:
         if (driver := self.driver) is not None:
             driver.phase = AttemptPhase.ENDED
@@ -178,6 +263,12 @@ class World:
         spec = StreamJobSpec.parse({**self.job.spec.model_dump(mode="json", exclude_unset=True), **changes})
         self.job = replace(self.job, spec=spec, generation=self.job.generation + 1)
 
+    def ask_rollback(self, request: RollbackRequest | Problem | None) -> None:
+        self.job = replace(self.job, rollback=request)
+
+    def loud(self, words: str) -> bool:
+        return any(words in sentence for sentence in self.sentences)
+
     def detach(self, detaching: bool = True) -> None:
         self.job = replace(self.job, detaching=detaching)
 
@@ -191,13 +282,34 @@ class World:
             before = [driver.phase for driver in self.drivers]
             self.drains_finish()
             self.driver_runs()
+            worked = self.driver_works()
             moved = before != [driver.phase for driver in self.drivers]
-            if not did and not moved:
-                if self.status.restarts.next_at is not None and self.status.restarts.next_at > self.now:
-                    self.now = self.status.restarts.next_at
-                    continue
+            if not did and not moved and not worked and not self._time_passes():
                 return
         raise AssertionError(f"never settles: {self.status.state}")
+
+    def _time_passes(self) -> bool:
+        """Until something is due that the operator waits for."""
+        if self.driver is not None and self.driver.hangs and not self.driver.stuck:
+            self.later(1800)
+            self.driver.stuck = True
+            return True
+        due = self.status.restarts.next_at
+        if due is None and not verification.is_stable(self.status) and self.driver is not None:
+            due = self.recheck_at
+        if due is None or due <= self.now:
+            return False
+        self.now = due
+        return True
+
+
+def _size(code: str) -> int:
+    """Rows in a batch: each version makes batches of its own."""
+    return 1 + sum(code.encode()) % 7
+
+
+def _state_format(code: str) -> str:
+    return "other" if code.startswith("other-state") else "usual"
 
 
 def a_world(spec: dict | None = None) -> World:

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 import uuid
 from collections import Counter
@@ -27,7 +24,6 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from headrace_jobs.jvm.cache import cache_directory
 from headrace_jobs.store.s3_options import S3Options
 from tests.cluster.binaries import ensure
 
@@ -147,30 +143,19 @@ def add_user(server: S3Server, name: str) -> dict[str, str]:
 @contextlib.contextmanager
 def minio(directory: Path) -> Iterator[S3Server]:
     server = _new_server(directory, "http", None)
-    command = [_minio_program(), "server", "--quiet", "--address", server.address, directory / "data"]
+    command = [
+        ensure(("minio",))["minio"],
+        "server",
+        "--quiet",
+        "--address",
+        server.address,
+        directory / "data",
+    ]
     keys = {"MINIO_ROOT_USER": ACCESS_KEY, "MINIO_ROOT_PASSWORD": SECRET_KEY}
     # Nothing but the API: no console, no look for updates.
     keys |= {"MINIO_BROWSER": "off", "MINIO_UPDATE": "off"}
     with _running(command, keys, server, directory / "output.log"):
         yield server
-
-
-def _minio_program() -> Path:
-    source = Path(__file__).parent / "minio"
-    pins = hashlib.sha256((source / "go.mod").read_bytes() + (source / "go.sum").read_bytes()).hexdigest()[
-        :12
-    ]
-    program = cache_directory() / "bin" / f"minio-{pins}" / "minio"
-    if not program.exists():
-        go = shutil.which("go")
-        if go is None:
-            raise RuntimeError("MinIO is compiled with Go, and there is no `go`: install Go 1.25 or newer")
-        program.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=program.parent) as scratch:
-            build = [go, "build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o", f"{scratch}/minio"]
-            subprocess.run([*build, "github.com/minio/minio"], cwd=source, check=True)
-            Path(scratch, "minio").replace(program)
-    return program
 
 
 def _new_server(directory: Path, scheme: str, ca_file: Path | None) -> S3Server:

@@ -19,7 +19,7 @@ from headrace_jobs.harness.kafka import is_kafka
 from headrace_jobs.harness.rules import StartRefused
 from headrace_jobs.harness.runfile import RunFile, Start
 from headrace_jobs.harness.start import OWNED, check_seed, check_source, check_topics, kafka_options
-from headrace_jobs.store import Seed, StoreError, find_seed, open_store
+from headrace_jobs.store import Seed, StoreError, open_store, read_seed
 from headrace_jobs.store.runs import tell_sink
 from headrace_jobs.store.s3_options import options_in
 
@@ -40,7 +40,7 @@ class SeedLookup:
 
     def _read(self) -> None:
         try:
-            self._seed = find_seed(_store(self._run_file), self._run_file.run)
+            self._seed = read_seed(_store(self._run_file), self._run_file.run)
         except StoreError as error:
             self._error = error
 

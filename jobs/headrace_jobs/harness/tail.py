@@ -151,4 +151,7 @@ def _write_all(output: int, data: bytes) -> None:
     # A reader that is gone does not end the job, nor the keeping.
     with contextlib.suppress(OSError):
         while data:
-            data = data[os.write(output, data) :]
+            try:
+                data = data[os.write(output, data) :]
+            except BlockingIOError:  # somebody made the pipe non-blocking, for himself and us
+                select.select([], [output], [])

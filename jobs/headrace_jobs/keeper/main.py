@@ -14,7 +14,7 @@ from headrace_jobs.keeper.check import earlier_lineage
 from headrace_jobs.keeper.fetch import Source, fetch_files
 from headrace_jobs.keeper.savepoints import add_tasks
 from headrace_jobs.keeper.trust import NoCertificates, write_trust_store
-from headrace_jobs.store import StoreError, open_store, remove_runs, seed_run
+from headrace_jobs.store import StoreError, open_store, remove_runs, seed_after_trial, seed_run
 from headrace_jobs.store.s3_options import S3Options
 
 log = logging.getLogger("headrace")
@@ -53,9 +53,22 @@ def check(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, 
 
 
 def seed(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, Any]]:
+    store = open_store(arguments.store, s3)
     # From another lineage, the job begins with it; from its own, it goes on.
     begins = arguments.source.split("/")[0] != arguments.target.split("/")[0]
-    done = seed_run(open_store(arguments.store, s3), arguments.source, arguments.target, begins=begins)
+    done = seed_run(store, arguments.source, arguments.target, code_of=arguments.code_of, begins=begins)
+    return 0, {"reason": "Completed", "message": "", "seed": asdict(done)}
+
+
+def rollback(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, Any]]:
+    done = seed_after_trial(
+        open_store(arguments.store, s3),
+        incumbent=arguments.incumbent,
+        candidate=arguments.source,
+        to_run=arguments.target,
+        rewind=arguments.rewind,
+        code_of=arguments.code_of,
+    )
     return 0, {"reason": "Completed", "message": "", "seed": asdict(done)}
 
 
@@ -101,10 +114,20 @@ def _parser() -> argparse.ArgumentParser:
     checking.add_argument("--lineage", required=True, help="uid of the job")
     checking.add_argument("--run", type=int, required=True)
     checking.set_defaults(task=check)
-    seeding = tasks.add_parser("seed", parents=[stored], help="copy the state of one run into another")
-    seeding.add_argument("--from", dest="source", required=True, help="<uid>/run-<n>")
-    seeding.add_argument("--to", dest="target", required=True, help="<uid>/run-<n>")
+    copying = argparse.ArgumentParser(add_help=False, parents=[stored])
+    copying.add_argument("--from", dest="source", required=True, help="<uid>/run-<n>")
+    copying.add_argument("--to", dest="target", required=True, help="<uid>/run-<n>")
+    copying.add_argument("--code-of", help="<uid>/run-<n>: the run whose copies of files are taken over")
+    seeding = tasks.add_parser("seed", parents=[copying], help="copy the state of one run into another")
     seeding.set_defaults(task=seed)
+    returning = tasks.add_parser(
+        "rollback", parents=[copying], help="the same after a trial: store/rollback.py"
+    )
+    returning.add_argument("--incumbent", required=True, help="<uid>/run-<n>: its end is the handover point")
+    returning.add_argument(
+        "--rewind", action="store_true", help="back to the handover point, as a new lineage"
+    )
+    returning.set_defaults(task=rollback)
     deleting = tasks.add_parser("delete", parents=[stored], help="remove the runs of a job")
     deleting.add_argument("--lineage", required=True, help="uid of the job")
     deleting.set_defaults(task=delete)

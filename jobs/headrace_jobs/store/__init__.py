@@ -4,6 +4,7 @@ from headrace_jobs.store.errors import StoreError
 from headrace_jobs.store.interface import Copy, Entry, Store
 from headrace_jobs.store.opening import open_store
 from headrace_jobs.store.remove import remove_runs
+from headrace_jobs.store.rollback import seed_after_trial
 from headrace_jobs.store.runs import (
     LastBatches,
     claim_attempt,
@@ -13,7 +14,7 @@ from headrace_jobs.store.runs import (
     read_claim,
     run_directory,
 )
-from headrace_jobs.store.seed import Seed, SeedError, find_seed, is_seeded, seed_run
+from headrace_jobs.store.seed import Seed, SeedError, is_seeded, read_seed, seed_run
 
 __all__ = [
     "Copy",
@@ -24,14 +25,15 @@ __all__ = [
     "Store",
     "StoreError",
     "claim_attempt",
-    "find_seed",
     "is_seeded",
     "last_batches",
     "newest_claim",
     "open_store",
     "query_names",
     "read_claim",
+    "read_seed",
     "remove_runs",
     "run_directory",
+    "seed_after_trial",
     "seed_run",
 ]

@@ -149,6 +149,12 @@ class SavepointError(StoreError):
     reason = "SavepointFailed"
 
 
+class NothingToSaveError(SavepointError):
+    """No query of the run has begun: there is no state."""
+
+    reason = "NothingToSave"
+
+
 class CheckpointDamagedError(SavepointError):
     """What Spark itself would need to go on is not there, or not readable."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import posixpath
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from headrace_jobs.store.errors import NotFoundError, SeedError
-from headrace_jobs.store.interface import Entry, Store
+from headrace_jobs.store.interface import Copy, Entry, Store
 from headrace_jobs.store.mirror import Wanted, mirror
 from headrace_jobs.store.runs import (
     LastBatches,
@@ -26,6 +26,7 @@ from headrace_jobs.store.runs import (
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
 
 _MARKER = "_seed.json"
+_PINNED = "pinned.json"
 
 
 @dataclass(frozen=True)
@@ -40,21 +41,21 @@ class Seed:
     binding: bool = False
     """The job begins with this: a query that is not in it would begin from nothing, in silence."""
     lineage: str = "keep"
+    ways: dict[str, str] = field(default_factory=dict[str, str])
+    """By query, where there was something to decide: see rollback.py."""
 
 
 def is_seeded(store: Store, run: Run) -> bool:
-    return _read_marker(store, run) is not None
+    return read_seed(store, run) is not None
 
 
-def find_seed(store: Store, run: Run) -> Seed | None:
-    """What a run was seeded with, to the end; None where it was not."""
-    return _read_marker(store, run)
-
-
-def seed_run(store: Store, from_run: Run, to_run: Run, *, begins: bool = False) -> Seed:
+def seed_run(
+    store: Store, from_run: Run, to_run: Run, *, code_of: Run | None = None, begins: bool = False
+) -> Seed:
     """Copies the queries of a stopped run. May be called again at any time: it goes on where it was.
 
-    `begins`: the job begins with it; until a driver has begun, it may begin with something else instead.
+    `code_of`: the run whose copies of the application's files are taken over, too. `begins`: the job begins
+    with it; until a driver has begun, it may begin with something else instead.
     """
     done = earlier_seed(store, to_run, source=run_directory(from_run), replace=begins)
     if done is not None:
@@ -64,6 +65,7 @@ def seed_run(store: Store, from_run: Run, to_run: Run, *, begins: bool = False) 
     wanted = [_wanted(store, entry, source, target) for entry in sources]
     mirror(store, wanted, target)
     tell_sinks(store, to_run, told_sinks(store, from_run))
+    copy_code(store, code_of, to_run)
     seed = Seed(
         from_run=run_directory(from_run),
         batches=_verified_batches(store, from_run, to_run),
@@ -78,7 +80,7 @@ def seed_run(store: Store, from_run: Run, to_run: Run, *, begins: bool = False) 
 
 def _still_binds(store: Store, run: Run) -> bool:
     """What a run was to begin with binds the next one, too, as long as none of its queries has moved."""
-    seed = _read_marker(store, run)
+    seed = read_seed(store, run)
     return seed is not None and seed.binding and last_batches(store, run) == seed.batches
 
 
@@ -87,7 +89,7 @@ def earlier_seed(store: Store, to_run: Run, *, source: str, replace: bool = Fals
 
     With `replace`, another seed goes as long as nobody has begun with it: it was a mistake, corrected since.
     """
-    done = _read_marker(store, to_run)
+    done = read_seed(store, to_run)
     if done is not None and done.from_run == source:
         return done
     if done is not None and not replace:
@@ -100,6 +102,17 @@ def earlier_seed(store: Store, to_run: Run, *, source: str, replace: bool = Fals
     if done is not None:
         store.delete_many([posixpath.join(run_directory(to_run), _MARKER)])
     return None
+
+
+def copy_code(store: Store, from_run: Run | None, to_run: Run) -> None:
+    """A version that comes back is the same byte by byte, also where its files were replaced since."""
+    if from_run is None:
+        return
+    source, target = (f"{run_directory(run)}/_code/" for run in (from_run, to_run))
+    # The file that says what is what comes last: without it, everything is fetched anew.
+    entries = sorted(store.list(source), key=lambda entry: entry.key == source + _PINNED)
+    for entry in entries:
+        store.copy(Copy(entry, target + entry.key.removeprefix(source)))
 
 
 def write_marker(store: Store, to_run: Run, seed: Seed) -> None:
@@ -125,7 +138,8 @@ def _verified_batches(store: Store, from_run: Run, to_run: Run) -> dict[str, Las
     return found
 
 
-def _read_marker(store: Store, run: Run) -> Seed | None:
+def read_seed(store: Store, run: Run) -> Seed | None:
+    """What the run was seeded with; None where it was not, or not to the end."""
     try:
         fields = json.loads(store.get(posixpath.join(run_directory(run), _MARKER)))
     except NotFoundError:

@@ -7,9 +7,24 @@ of an edit, and the messages about a bad manifest.
 from headrace.api.application import Application
 from headrace.api.lifecycle import Restart, StartFrom, Trigger
 from headrace.api.model import Change
-from headrace.api.names import API_VERSION, FINALIZER, GROUP, PAUSE_ANNOTATION, RESTORE_ANNOTATION, VERSION
+from headrace.api.names import (
+    API_VERSION,
+    FINALIZER,
+    GROUP,
+    PAUSE_ANNOTATION,
+    RESTORE_ANNOTATION,
+    ROLLBACK_ANNOTATION,
+    SAVEPOINT_FINALIZER,
+    VERSION,
+)
 from headrace.api.quantities import Duration, Memory
-from headrace.api.savepoint import StreamSavepoint, StreamSavepointSpec, StreamSavepointStatus
+from headrace.api.savepoint import (
+    SavedQuery,
+    StreamSavepoint,
+    StreamSavepointSpec,
+    StreamSavepointStatus,
+    Verification,
+)
 from headrace.api.status import (
     Attempt,
     Beginning,
@@ -18,6 +33,7 @@ from headrace.api.status import (
     HistoryEntry,
     LagStatus,
     Operation,
+    Rejection,
     Restarts,
     Run,
     StableRun,
@@ -33,6 +49,8 @@ __all__ = [
     "GROUP",
     "PAUSE_ANNOTATION",
     "RESTORE_ANNOTATION",
+    "ROLLBACK_ANNOTATION",
+    "SAVEPOINT_FINALIZER",
     "VERSION",
     "Application",
     "Attempt",
@@ -45,9 +63,11 @@ __all__ = [
     "LagStatus",
     "Memory",
     "Operation",
+    "Rejection",
     "Restart",
     "Restarts",
     "Run",
+    "SavedQuery",
     "StableRun",
     "StartFrom",
     "StreamJob",
@@ -59,4 +79,5 @@ __all__ = [
     "Termination",
     "Trigger",
     "UserFrame",
+    "Verification",
 ]

@@ -97,12 +97,22 @@ class Savepoints(ApiModel):
     """When savepoints are taken, and how long they are kept. Never is the last good one removed."""
 
     schedule: Cron | None = live_field("When to take one, as a cron expression in UTC.", default=None)
-    keep: int = live_field("How many scheduled ones to keep.", default=10, ge=1, le=1000)
-    max_age: Duration | None = live_field("Remove scheduled ones that are older.", default=None)
+    keep: int = live_field(
+        """How many to keep of those that Headrace takes by itself: so many for the schedule, so many for
+        upgrades, so many for suspensions. What you asked for, imported or pinned stays.""",
+        default=10,
+        ge=1,
+        le=1000,
+    )
+    max_age: Duration | None = live_field(
+        "Remove those that Headrace took by itself when they are older.", default=None
+    )
     on_upgrade: bool = live_field("Take one before every upgrade.", default=True)
     on_suspend: bool = live_field("Take one when the job is suspended.", default=True)
     on_delete: bool = live_field(
-        "Take one when the job is deleted and `deletionPolicy` is `Retain`.", default=True
+        """Take one when the job is deleted and `deletionPolicy` is `Retain`. The StreamJob then waits for it,
+        so it needs a running operator to go.""",
+        default=False,
     )
 
 
@@ -138,6 +148,10 @@ class Upgrade(ApiModel):
     )
     rehearsal: Rehearsal = section("How the rehearsal is done.", default=Rehearsal())
     standby: Standby = section("How long a rehearsed version waits.", default=Standby())
+    start_timeout: Duration = live_field(
+        "How long the new version may take until its queries run. Then its verification has failed.",
+        default=Duration("10m"),
+    )
     verify_window: Duration = live_field(
         """How long the new version is watched after the handover: batches commit, lag does not grow, no
         restarts. Then it is the last stable version.""",

@@ -12,8 +12,12 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
 PAUSE_ANNOTATION = f"{GROUP}/paused"
+# A savepoint to go back to; "nightly@2026-01-31T08:00:00Z" is another request than "nightly" alone.
 RESTORE_ANNOTATION = f"{GROUP}/restore"
+# "5": leave run 5 for the last good version; "5 to 3": for what run 3 ran. Once run 5 is left, it is history.
+ROLLBACK_ANNOTATION = f"{GROUP}/rollback"
 FINALIZER = f"{GROUP}/checkpoints"
+SAVEPOINT_FINALIZER = f"{GROUP}/savepoint"
 
 # The executors' StatefulSet is named by Spark: spark-s-<application id>-<resource profile>. Kubernetes
 # appends an 11-character revision hash to a StatefulSet's name and puts the result in a label of at most 63

@@ -21,7 +21,7 @@ from headrace.api.model import (
 from headrace.api.names import API_VERSION, JobName, as_name
 from headrace.api.pods import RawObject
 from headrace.api.quantities import Duration, Memory
-from headrace.api.status import Condition, Timestamp
+from headrace.api.status import Condition, ConditionType, Timestamp
 from headrace.api.storage import Location
 
 # The name is also a label of the pods that work on it.
@@ -44,11 +44,12 @@ class StreamSavepointSpec(ApiModel):
         "Import the savepoint that lies here, instead of taking a new one.", default=None
     )
     cause: Literal["Manual", "Schedule", "Upgrade", "Suspend", "Delete"] = restart_field(
-        "Why it is taken. Retention removes scheduled ones by count and age.", default="Manual"
+        "Why it is taken. Retention removes all but `Manual` ones by count and age.", default="Manual"
     )
     verify: Literal["Objects", "State", "Restore"] = live_field(
-        """How far it is checked: all objects are there with the right sizes; Spark can read the state; a
-        query has started from a copy of it.""",
+        """How far it is checked: all objects are there with the right sizes; the logs and the state fit
+        together; a job has started from it. The last one nobody can do ahead: the condition `Verified` is
+        false until a job of this namespace has.""",
         default="Objects",
     )
     pinned: bool = live_field("Never removed by retention.", default=False)
@@ -119,6 +120,9 @@ class StreamSavepointStatus(StatusModel):
         "Ready, Reconciling, Stalled, Verified.", default=(), max_length=16, list_key="type"
     )
     path: str | None = plain_field("Where it lies.", default=None)
+    source: str | None = plain_field(
+        "The run it is taken from, in the job's place in the store.", default=None
+    )
     run: int | None = plain_field("The run it was taken from.", default=None, ge=1)
     revision: str | None = plain_field("Digest of that run's spec.", default=None)
     spark_version: str | None = plain_field("Version of Spark that wrote it.", default=None)
@@ -127,13 +131,23 @@ class StreamSavepointStatus(StatusModel):
     objects: int | None = plain_field("How many objects it has.", default=None, ge=0)
     bytes: int | None = plain_field("How big they are together.", default=None, ge=0)
     size: str | None = plain_field("The same for people, such as `1.2Gi`.", default=None)
-    copied_bytes: int | None = plain_field("How much of it is copied.", default=None, ge=0)
     started_at: Timestamp | None = plain_field("When copying began.", default=None)
     completed_at: Timestamp | None = plain_field("When its manifest was written.", default=None)
+    failed_at: Timestamp | None = plain_field(
+        "When it was given up, or found damaged. It stays so: make another one.", default=None
+    )
     verified: Verification = plain_field("How far it has been checked.", default=Verification())
     in_use_by: Items[str] = plain_field(
         "Jobs that start from it or roll back to it: it is kept for them.", default=(), max_length=32
     )
+    access: RawObject | None = plain_field(
+        """Under whose rights its store is reached when the job is gone: of the job's spec, what names a
+        place, an account or a Secret.""",
+        default=None,
+    )
+
+    def condition(self, kind: ConditionType) -> Condition | None:
+        return next((each for each in self.conditions if each.type == kind), None)
 
 
 class StreamSavepoint(ApiModel):

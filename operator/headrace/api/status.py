@@ -121,11 +121,12 @@ class Run(StatusModel):
     image: str | None = plain_field("The image, by digest where it is known.", default=None)
     path: str | None = plain_field("Its path in the store.", default=None)
     seeded_from: str | None = plain_field(
-        "Where its state comes from: a run, a savepoint, or none.", default=None
+        "Where its state comes from: a run, a savepoint, or `none`.", default=None
     )
     started_from: str | None = plain_field(
         "What `spec.startFrom` said when the job began with this run.", default=None
     )
+    changes: Items[str] = plain_field("Fields that differ from the run before.", default=(), max_length=32)
     attempt: Attempt | None = plain_field("Its newest attempt.", default=None)
     started_at: Timestamp | None = plain_field("When it began.", default=None)
 
@@ -143,13 +144,49 @@ class Operation(StatusModel):
     kind: Literal["Upgrade", "Rollback", "Suspend", "Resume", "Restore", "Delete"] = plain_field(
         "What it is."
     )
-    step: str = plain_field("Where it stands.")
+    step: str = plain_field(
+        """Where it stands: `Draining`, `Seeding`, then, with the new run, `Starting`, `Verifying`, and
+        `Undecided` where it failed and the spec leaves the rollback to you."""
+    )
     from_run: int = plain_field("The run that is replaced.", ge=1)
     to_run: int = plain_field("The run that replaces it.", ge=1)
     revision: str = plain_field("What the run that replaces it is to run.", default="")
     reason: str = plain_field("Why.", default="")
+    changes: Items[str] = plain_field("Fields that differ from the run before.", default=(), max_length=32)
+    version_of: int | None = plain_field(
+        "In a rollback: the run whose version the new run has, spec and code.", default=None, ge=1
+    )
+    back_to: int | None = plain_field(
+        """The run that a rollback returns to: the last whose version was good. Its path ends at the handover
+        point.""",
+        default=None,
+        ge=1,
+    )
+    state_run: int | None = plain_field(
+        "The run whose state is copied, if not the one that is replaced.", default=None, ge=1
+    )
+    handover: int | None = plain_field(
+        """The run whose end is the handover point: what a candidate left uncommitted since then is not taken
+        over with its state.""",
+        default=None,
+        ge=1,
+    )
+    rewind: bool = plain_field(
+        "Back to the handover point under a new lineage: the old version could not read the newer state.",
+        default=False,
+    )
+    without_state: bool = plain_field("The new run begins without state, as the spec asks.", default=False)
+    problem: str | None = plain_field("Why the new run failed its verification.", default=None)
+    backlog: int | None = plain_field(
+        "Rows that were waiting when its verification began; none where nobody knows.", default=None, ge=0
+    )
     started_at: Timestamp | None = plain_field("When it began.", default=None)
     step_at: Timestamp | None = plain_field("When its step began.", default=None)
+
+    @property
+    def on_trial(self) -> bool:
+        """The new run has begun: what is left is to see how it does."""
+        return self.step in ("Starting", "Verifying", "Undecided")
 
 
 class StableRun(StatusModel):
@@ -157,7 +194,18 @@ class StableRun(StatusModel):
 
     run: int = plain_field("Its number.", ge=1)
     revision: str = plain_field("Digest of its spec.")
+    image: str | None = plain_field("The image it ran, by digest where it is known.", default=None)
     at: Timestamp | None = plain_field("When it passed.", default=None)
+
+
+class Rejection(StatusModel):
+    """A version that was rolled back. It is not tried again until the spec, or the code, is another."""
+
+    run: int = plain_field("The run that had it.", ge=1)
+    revision: str = plain_field("Digest of its spec.")
+    reason: str = plain_field("Why, as one CamelCase word for machines.")
+    message: str = plain_field("Why, as a sentence for people.", default="")
+    at: Timestamp | None = plain_field("When.", default=None)
 
 
 class HistoryEntry(StatusModel):
@@ -169,6 +217,7 @@ class HistoryEntry(StatusModel):
         "How it ended."
     )
     message: str = plain_field("The same in a sentence.", default="")
+    image: str | None = plain_field("The image it ran, by digest where it is known.", default=None)
     changes: Items[str] = plain_field("Fields that differed from the run before.", default=(), max_length=32)
     started_at: Timestamp | None = plain_field("When it began.", default=None)
     ended_at: Timestamp | None = plain_field("When it ended.", default=None)
@@ -230,6 +279,9 @@ class StreamJobStatus(StatusModel):
     restarts: Restarts = plain_field("Attempts that failed.", default=Restarts())
     last_termination: Termination | None = plain_field("How the last attempt ended.", default=None)
     last_stable: StableRun | None = plain_field("The last run that passed its verification.", default=None)
+    rejected: Rejection | None = plain_field(
+        "The version that was rolled back, while the spec still asks for it.", default=None
+    )
     last_savepoint: str | None = plain_field("Name of the newest good StreamSavepoint.", default=None)
     completed_at: Timestamp | None = plain_field("When a finite job last ended by itself.", default=None)
     next_start_at: Timestamp | None = plain_field("When a scheduled job is due.", default=None)

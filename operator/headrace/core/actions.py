@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headrace.api import StreamJobSpec
+from headrace.core.savepoints import Cause
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,6 +16,8 @@ class PinRun:
     run: int
     revision: str
     spec: StreamJobSpec
+    # Of this run the spec and the code are taken, as they were kept; None: as they stand now.
+    like: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +27,12 @@ class SeedRun:
     from_run: int
     to_run: int
     from_uid: str | None = None  # another lineage of the same name; None is this job's own
+    # The run whose last batch is the handover point: what `from_run` left uncommitted since is not taken.
+    handover: int | None = None
+    # Back to the handover point, under a new lineage.
+    rewind: bool = False
+    # The run whose copies of the application's files are taken over; None: the new run fetches them anew.
+    code_of: int | None = None
 
     @property
     def what(self) -> str:
@@ -110,6 +119,23 @@ class StopDeleting:
     """End a removal that is under way: the checkpoints are retained after all."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class TakeSavepoint:
+    """Make the StreamSavepoint of this name: it is used once, so a second one is never made."""
+
+    name: str
+    cause: Cause
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveSavepoint:
+    """Delete a StreamSavepoint that retention does not keep."""
+
+    name: str
+    uid: str
+    why: str
+
+
 Action = (
     PinRun
     | SeedRun
@@ -122,4 +148,6 @@ Action = (
     | ReleaseDeletion
     | DeleteCheckpoints
     | StopDeleting
+    | TakeSavepoint
+    | RemoveSavepoint
 )

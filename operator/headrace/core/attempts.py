@@ -20,22 +20,44 @@ def keep_alive(context: Context) -> Decision:
     current, seen = run.attempt, context.current
     if current is None or current.state == "Ended":
         return _next_attempt(context)
-    if seen is not None and seen.live:
-        return _running(context, seen)
+    if (ended := ending_of(context)) is not None:
+        return follow(recorded(context, ended), ended)
     if seen is not None:
-        return _ended(context, seen.ended or Ended(ending=Ending.UNKNOWN))
+        return _running(context, seen)
+    return start_intended(context, context.status, "starting as intended")
+
+
+def ending_of(context: Context) -> Ended | None:
+    """How the current attempt ended, where the status does not know yet that it has."""
+    run = context.status.run
+    current, seen = run.attempt if run is not None else None, context.current
+    if current is None or current.state == "Ended" or (seen is not None and seen.live):
+        return None
+    if seen is not None:
+        return seen.ended or Ended(ending=Ending.UNKNOWN)
     if current.state == "Intended":
-        return start_intended(context, context.status, "starting as intended")
-    return _ended(context, Ended(ending=Ending.UNKNOWN, message="the driver is gone without a trace"))
+        return None
+    return Ended(ending=Ending.UNKNOWN, message="the driver is gone without a trace")
 
 
-def refuse_edit(context: Context, reason: str, message: str) -> Decision:
-    """The edit is not taken; what runs goes on, under the spec it was pinned with."""
-    decided = keep_alive(context.refusing(reason, message))
-    already = any(
-        c.type == "Stalled" and c.reason == reason and c.message == message for c in context.conditions
-    )
-    return decided if already else decided.saying(Sentence(reason, message))
+def recorded(context: Context, ended: Ended) -> Context:
+    """The driver is gone: the status says why."""
+    policy = context.job.spec.restart
+    record = record_ending(context.status, ended, policy, now=context.now)
+    status = context.with_attempt(state="Ended").model_copy(update=record)
+    if ended.ending is Ending.COMPLETED:
+        status = with_completion(context.job.spec.trigger, status, at=ended.at or context.now)
+    return context.with_status(status)
+
+
+def follow(context: Context, ended: Ended) -> Decision:
+    """Whether and when another attempt follows the one whose end was just recorded."""
+    following = earlier_lineage(context) or _next_attempt(context)
+    return following.saying(ending_said(ended))
+
+
+def ending_said(ended: Ended) -> Sentence:
+    return Sentence(ended.ending, ended.message or f"the driver ended: {ended.ending}")
 
 
 def with_ended_attempt(context: Context) -> StreamJobStatus:
@@ -71,7 +93,7 @@ def _running(context: Context, seen: ObservedAttempt) -> Decision:
             message=f"no end of the batch in {', '.join(stuck)}",
         )
         return Decision(status=status, state="Stuck", facts=(ready, *_settled()))
-    if (problem := _no_executor(context)) is not None:
+    if (problem := no_executor(context)) is not None:
         ready, *rest = progress_facts(
             problem.reason, f"the driver runs without an executor. {problem.message}"
         )
@@ -87,34 +109,26 @@ def _running(context: Context, seen: ObservedAttempt) -> Decision:
     )
 
 
-def _no_executor(context: Context) -> Problem | None:
+def no_executor(context: Context) -> Problem | None:
     """Why there is nobody to do the work, if so: a query without executors is active, and stands still."""
     executors = context.observed.executors
     return executors.waiting if executors is not None and executors.ready == 0 else None
 
 
 def _scale(context: Context) -> tuple[ScaleExecutors, ...]:
-    """A refused edit is refused as a whole: its number of executors is not taken either."""
+    """A refused edit is refused as a whole: its number of executors is not taken either.
+
+    One that was rolled back had been taken: its live fields hold.
+    """
     run, executors = context.status.run, context.observed.executors
     assert run is not None and run.attempt is not None  # it is running
     count = context.job.spec.executors.count
-    if context.refused is not None or executors is None or executors.asked in (None, count):
+    refused = context.refused is not None and context.status.rejected is None
+    if refused or executors is None or executors.asked in (None, count):
         return ()
     return (
         ScaleExecutors(run=run.number, attempt=run.attempt.number, epoch=run.attempt.epoch, replicas=count),
     )
-
-
-def _ended(context: Context, ended: Ended) -> Decision:
-    """The driver is gone: say why, and decide whether and when another attempt follows."""
-    policy = context.job.spec.restart
-    record = record_ending(context.status, ended, policy, now=context.now)
-    status = context.with_attempt(state="Ended").model_copy(update=record)
-    if ended.ending is Ending.COMPLETED:
-        status = with_completion(context.job.spec.trigger, status, at=ended.at or context.now)
-    recorded = context.with_status(status)
-    following = earlier_lineage(recorded) or _next_attempt(recorded)
-    return following.saying(Sentence(ended.ending, ended.message or f"the driver ended: {ended.ending}"))
 
 
 def _next_attempt(context: Context) -> Decision:

@@ -19,7 +19,7 @@ from headrace.core.decision import Context, Decision, Sentence, progress_facts, 
 from headrace.core.model import CodeProblem, ObservedSavepoint
 from headrace.core.restarts import found_earlier_lineage, refused_its_start
 from headrace.core.start import start_in_words, start_problem
-from headrace.core.starting import begin_run, copy_state, start_intended, start_next
+from headrace.core.starting import Begun, begin_run, copy_state, start_intended, start_next
 
 # Nobody wakes a job when the savepoint that it waits for is made, or becomes Ready.
 _LOOK_AGAIN = timedelta(seconds=15)
@@ -51,11 +51,16 @@ def first_run(context: Context) -> Decision | None:
             begun = Beginning(run=number, start=_source(seed, words))
             status = context.status.model_copy(update={"beginning": begun})
             return copy_state(context.with_status(status), seed)
-    status = begin_run(
-        context, number=number, revision=revision, seeded_from=_seeded_from(seed), started_from=words
+    first = Begun(
+        number=number,
+        revision=revision,
+        seeded_from=_seeded_from(seed),
+        started_from=words,
+        outcome="Refused",
+        message=f"run {number} begins from {words}",
     )
     again = f", from {words}" if words is not None and number > 1 else ""
-    return start_intended(context, status, f"the first run of the job{again}")
+    return start_intended(context, begin_run(context, first), f"the first run of the job{again}")
 
 
 def earlier_lineage(context: Context) -> Decision | None:
@@ -179,7 +184,8 @@ def _has_to_begin(context: Context) -> bool:
     status, start = context.status, context.job.spec.start_from
     if status.run is None:
         return True
-    if context.live or status.operation is not None or start is None:
+    operation = status.operation
+    if context.live or start is None or (operation is not None and not operation.on_trial):
         return False
     if found_earlier_lineage(status):
         # `latest` and `none` go on with the run that looked into the store.

@@ -11,6 +11,7 @@ from headrace.core.actions import Action
 from headrace.core.conditions import Fact
 from headrace.core.model import Code, Job, Observed, ObservedAttempt
 from headrace.core.revision import revision_of
+from headrace.core.savepoints import Summary
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,10 @@ class Plan:
     actions: tuple[Action, ...] = ()
     says: tuple[Sentence, ...] = ()
     recheck_at: datetime | None = None
+    # When a savepoint is due: beside all other reasons to look again.
+    schedule_at: datetime | None = None
+    # For the metrics; None where there are no such objects.
+    savepoints: Summary | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,15 @@
     ──────────▶ drain ──────────────────▶ wait for ────────────────▶ remove ──────────────▶ let it go
                                           executors                  (keeper pod, again while it fails)
 
-A finalizer holds the StreamJob meanwhile. It is there only while the policy is `Delete`: a job whose state is
-retained can be deleted while no operator runs. `Retain`, also said in the middle of it, lets the job go at
-once, with what is left of its checkpoints.
+A finalizer holds the StreamJob meanwhile. It is there only while the policy is `Delete`, or where a savepoint
+is to be taken first (`savepoints.onDelete`): any other job whose state is retained can be deleted while no
+operator runs. `Retain`, also said in the middle of it, lets the job go at once, with what is left of its
+checkpoints.
 """
 
 from __future__ import annotations
 
+from headrace.core import gates
 from headrace.core.actions import (
     Action,
     DeleteCheckpoints,
@@ -27,13 +29,14 @@ _WAY_OUT = "To delete the job and keep its checkpoints, set spec.deletionPolicy:
 
 def hold(job: Job) -> tuple[Action, ...]:
     """Keeps the finalizer in step with the policy, before anything of the job can be in the store."""
-    if job.deleting or job.held == job.deletes_checkpoints:
+    wanted = job.deletes_checkpoints or job.saves_on_delete
+    if job.deleting or job.held == wanted:
         return ()
-    return (HoldDeletion(),) if job.deletes_checkpoints else (ReleaseDeletion(),)
+    return (HoldDeletion(),) if wanted else (ReleaseDeletion(),)
 
 
 def let_go(context: Context) -> Decision | None:
-    """Retained state holds nothing up, not even a pause."""
+    """Retained state holds nothing up, not even a pause; only a savepoint that was asked for may."""
     job = context.job
     if not job.deleting or job.deletes_checkpoints:
         return None
@@ -41,6 +44,8 @@ def let_go(context: Context) -> Decision | None:
         return _deleting(
             context, "stopping the removal of the checkpoints: they are retained", StopDeleting()
         )
+    if (waiting := gates.before_delete(context)) is not None:
+        return waiting
     return _deleting(context, "the checkpoints are retained", ReleaseDeletion())
 
 
@@ -58,7 +63,8 @@ def deletion(context: Context) -> Decision | None:
         return _deleting(context, "there are no checkpoints", ReleaseDeletion())
     if lingering := context.observed.lingering:
         return _deleting(
-            context, f"waiting for {', '.join(lingering)}, which may still write. Delete what stays"
+            context,
+            f"waiting for {', '.join(lingering)}, which may still be at work in the store. Delete what stays",
         )
     match context.observed.removal:
         case Removal.DONE:

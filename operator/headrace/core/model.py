@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from headrace.api import StreamJobSpec, UserFrame
+from headrace.core.savepoints import Known
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,15 @@ class Problem:
 
     reason: str
     message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollbackRequest:
+    """Leave this run for an earlier version. Without effect once the run is another."""
+
+    run: int
+    # The run whose version is wanted; None is the last good one.
+    to: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +39,17 @@ class Job:
     paused: bool = False
     # A request to go back to a savepoint: its name, and whatever makes it another request than the last.
     restore: str | None = None
+    # Asked for by annotation; a Problem where it cannot be read.
+    rollback: RollbackRequest | Problem | None = None
     # The spec as it stands cannot be taken; `spec` is then the one that the run was pinned with.
     rejected: Problem | None = None
     # The substrate is going away but the job is not (Ctrl-C in `headrace dev`): drain, keep everything.
     detaching: bool = False
     # spec.deletionPolicy is Delete; read from the manifest as it stands, also where the rest cannot be taken.
     deletes_checkpoints: bool = False
-    # The finalizer that it takes is there.
+    # spec.savepoints.onDelete, read likewise.
+    saves_on_delete: bool = False
+    # The finalizer that these two take is there.
     held: bool = False
     deleting: bool = False
 
@@ -103,6 +117,10 @@ class QueryReport:
     active: bool
     committed_batch: int | None = None
     stuck: bool = False
+    # A batch is under way.
+    busy: bool = False
+    # Rows that wait in its sources; None where nobody knows.
+    lag_rows: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +178,7 @@ class EarlierLineage:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedSavepoint:
-    """The savepoint that spec.startFrom names."""
+    """The savepoint that a job is about to start from."""
 
     name: str
     # Of the same namespace.
@@ -170,6 +188,15 @@ class ObservedSavepoint:
     # Why it is not, and whether that may change by itself.
     problem: str = ""
     lasting: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeededQuery:
+    """What a query of a new run begins with, as the keeper decided from the logs (store/rollback.py)."""
+
+    name: str
+    how: str  # Handover, Carried, Forward, Rewound
+    batch: int | None
 
 
 class Removal(StrEnum):
@@ -185,6 +212,8 @@ class Observed:
     attempts: tuple[ObservedAttempt, ...] = ()
     pinned: dict[int, PinnedRun] = field(default_factory=dict)
     seeded_runs: frozenset[int] = frozenset()
+    # What the keeper told of those that came out of a rollback.
+    seeded_queries: dict[int, tuple[SeededQuery, ...]] = field(default_factory=dict)
     seed_problem: str | None = None
     # Why a copy of state that was asked for has not begun: no node has room, …
     seed_waiting: Problem | None = None
@@ -200,3 +229,8 @@ class Observed:
     removal: Removal | None = None
     # Why the last try to remove the checkpoints failed, or could not begin.
     removal_problem: Problem | None = None
+    # Savepoints of the job, but those that are being deleted. None where there are no such objects
+    # (`headrace dev`): then none is taken before a step, none by schedule.
+    savepoints: tuple[Known, ...] | None = None
+    # Why the platform refused to make one.
+    savepoint_problem: Problem | None = None

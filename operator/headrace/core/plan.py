@@ -7,15 +7,20 @@ The questions are asked in order; the first that applies decides:
     lost writer?       its node is gone silent: wait for proof, or give it up if the spec says so
     stray writer?      a driver that the status does not name may still write: drain it, start nothing
     deleted?           drain, remove the checkpoints, let it go               (core/deletion.py)
-    asked to stop?     suspend or detach: drain, keep the checkpoint
+    asked to stop?     suspend or detach: drain, take a savepoint, keep the checkpoint   (core/gates.py)
     no run yet?        pin and start run 1                                    (core/beginning.py)
     earlier lineage?   found in the store by the first attempt: wait until spec.startFrom says what to do
     start refused?     what it was to start from did not fit, and is not said any more
-    asked to go back?  to a savepoint, by an annotation                       (core/restoring.py)
+    asked to go back?  to a savepoint, by annotation                          (core/restoring.py)
+                       to an earlier version, by annotation                   (core/rollback.py)
     upgrade begun?     carry it on from the step in the status                (core/upgrade.py)
     edited?            begin an upgrade, or refuse the edit with the reason and leave the job alone
     otherwise          keep the attempt alive: start, watch, restart with backoff, or by its schedule
                                                                               (core/attempts.py)
+                       and, while its run is new, judge it: promote it, or go back
+                                                                              (core/verification.py)
+
+Whatever is decided, savepoints are taken by their schedule, and removed by retention (core/saving.py).
 
 At most one irreversible action comes out of a pass, and the status that comes with it already names it:
 the caller writes that status first, then performs the action. A process that dies in between finds its
@@ -28,33 +33,41 @@ from collections.abc import Callable
 from datetime import datetime
 
 from headrace.api import PAUSE_ANNOTATION, StreamJobStatus
-from headrace.core import attempts, beginning, deletion, restoring, upgrade
+from headrace.core import attempts, beginning, deletion, gates, restoring, rollback, upgrade, verification
 from headrace.core.actions import AbandonAttempt, DrainAttempt
 from headrace.core.changes import classify
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Context, Decision, Plan, progress_facts, stalled
 from headrace.core.executors import executors_status
 from headrace.core.model import Code, Job, Observed, ObservedAttempt
+from headrace.core.refusing import refuse_edit
+from headrace.core.saving import keep_savepoints
 
 Question = Callable[[Context], Decision | None]
 
 
 def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -> Plan:
-    context = upgrade.without_lost_code(Context(job=job, status=status, observed=observed, now=now))
+    context = Context(job=job, status=status, observed=observed, now=now)
+    context = upgrade.without_lost_code(rollback.without_answered_rejection(context))
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
+    facts = (*decision.facts, *rollback.facts(decision.status))
+    saving = keep_savepoints(context)
     after = decision.status.model_copy(
         update={
             "state": decision.state,
             "observed_generation": job.generation,
-            "conditions": with_facts(status.conditions, decision.facts, now=now, generation=job.generation),
+            "conditions": with_facts(status.conditions, facts, now=now, generation=job.generation),
             "executors": executors_status(context),
+            "last_savepoint": saving.last,
         }
     )
     return Plan(
         status=after,
-        actions=(*deletion.hold(job), *decision.actions),
-        says=decision.says,
+        actions=(*deletion.hold(job), *decision.actions, *saving.actions),
+        says=(*decision.says, *saving.says),
         recheck_at=decision.recheck_at,
+        schedule_at=saving.look_at,
+        savepoints=saving.summary,
     )
 
 
@@ -119,6 +132,8 @@ def asked_to_stop(context: Context) -> Decision | None:
             facts=progress_facts("Draining", f"{why}: the running batch is finished first"),
             actions=tuple(_drain(attempt, why) for attempt in context.live),
         )
+    if (waiting := gates.before_suspend(context)) is not None:
+        return waiting
     # Stopping as asked is the wanted state: not ready would page somebody.
     facts = (
         Fact(type="Ready", true=True, reason=word, message="stopped as asked; the checkpoint is kept"),
@@ -135,7 +150,7 @@ def edited(context: Context) -> Decision | None:
     run = context.status.run
     assert run is not None  # first_run answered before
     if (refusal := upgrade.refusal(context)) is not None:
-        return attempts.refuse_edit(context, refusal.reason, refusal.message)
+        return refuse_edit(context, refusal.reason, refusal.message)
     code = context.observed.code
     assert isinstance(code, Code)  # else it was refused
     pinned = context.observed.pinned.get(run.number)
@@ -144,14 +159,14 @@ def edited(context: Context) -> Decision | None:
     change = classify(pinned.spec, context.job.spec)
     if pinned.code == code.digest and not change.needs_run:
         return None
-    if context.job.spec.upgrade.strategy == "Stateless":
-        return attempts.refuse_edit(
-            context,
-            "StrategyUnsupported",
-            "spec.upgrade.strategy: this version upgrades with the state only. Say Cold, or delete the job "
-            "and create it anew with spec.startFrom: {none: true}",
-        )
-    return upgrade.begin(context, change.sentence() if change.needs_run else "the code changed")
+    if (problem := rollback.stands_rejected(context)) is not None:
+        return refuse_edit(context, problem.reason, problem.message)
+    return upgrade.begin(context, change.sentence() if change.needs_run else "the code changed", change)
+
+
+def refused_request(context: Context) -> Decision | None:
+    problem = rollback.request_problem(context)
+    return refuse_edit(context, problem.reason, problem.message) if problem is not None else None
 
 
 QUESTIONS: tuple[Question, ...] = (
@@ -165,9 +180,11 @@ QUESTIONS: tuple[Question, ...] = (
     beginning.earlier_lineage,
     beginning.refused_start,
     restoring.restore,
+    rollback.requested,
     upgrade.under_way,
     edited,
-    attempts.keep_alive,
+    refused_request,
+    verification.watch,
 )
 
 

@@ -13,12 +13,12 @@ was done since the savepoint, and is a new one otherwise.
 from __future__ import annotations
 
 from headrace.api import Beginning, Operation, StreamJobStatus
-from headrace.core import upgrade
+from headrace.core import rollback, upgrade, verification
 from headrace.core.actions import DrainAttempt, PinRun, RestoreRun, SeedRun
-from headrace.core.attempts import keep_alive, refuse_edit
 from headrace.core.decision import Context, Decision, Sentence, progress_facts
+from headrace.core.refusing import refuse_edit
 from headrace.core.start import restored_name
-from headrace.core.starting import begin_run, copy_state, start_intended
+from headrace.core.starting import Begun, begin_run, copy_state, start_intended
 
 
 def restore(context: Context) -> Decision | None:
@@ -26,11 +26,13 @@ def restore(context: Context) -> Decision | None:
     operation = status.operation
     ours = operation is not None and operation.kind == "Restore"
     asked = wanted is not None and wanted != status.restored
-    if status.run is None or not (asked or ours) or (operation is not None and not ours):
+    # What is on trial is left for it; what is on its way to a trial arrives first.
+    busy = operation is not None and not ours and not operation.on_trial
+    if status.run is None or not (asked or ours) or busy:
         return None
     if not asked and operation is not None and operation.step == "Draining":
         # Taken back in time: nothing was copied yet.
-        return keep_alive(context.with_status(status.model_copy(update={"operation": None})))
+        return verification.watch(context.with_status(status.model_copy(update={"operation": None})))
     source = _source(context, wanted if asked else None)
     if isinstance(source, Sentence):
         return refuse_edit(context, source.reason, source.message) if not ours else _held(context, source)
@@ -40,7 +42,8 @@ def restore(context: Context) -> Decision | None:
 def _source(context: Context, wanted: str | None) -> RestoreRun | SeedRun | Sentence:
     run, found = context.status.run, context.observed.savepoint
     assert run is not None  # asked before
-    if (refusal := upgrade.refusal(context)) is not None:
+    refusal = upgrade.refusal(context) or rollback.stands_rejected(context)
+    if refusal is not None:
         return Sentence(refusal.reason, refusal.message)
     if wanted is None:
         return SeedRun(from_run=run.number, to_run=run.number + 1)
@@ -61,7 +64,8 @@ def _carry_on(context: Context, source: RestoreRun | SeedRun, wanted: str | None
     words = f"savepoint {restored_name(wanted)}" if wanted is not None else f"run-{run.number}"
     place = source.path if isinstance(source, RestoreRun) else words
     number, revision = _number(context.status, run.number + 1, place), context.wanted_revision
-    begun = context.status.operation
+    before = context.status.operation
+    begun = before if before is not None and before.kind == "Restore" else None
     operation = Operation(
         kind="Restore",
         step=begun.step if begun is not None else "Draining",
@@ -86,10 +90,16 @@ def _carry_on(context: Context, source: RestoreRun | SeedRun, wanted: str | None
         beginning = Beginning(run=number, start=place)
         status = context.status.model_copy(update={"operation": seeding, "beginning": beginning})
         return copy_state(context.with_status(status), _to(source, number))
-    status = begin_run(
-        context, number=number, revision=revision, seeded_from=place, started_from=words
-    ).model_copy(update={"restored": wanted or context.status.restored})
-    return start_intended(context, status, operation.reason)
+    restored = Begun(
+        number=number,
+        revision=revision,
+        seeded_from=place,
+        started_from=words,
+        message=f"run {number}: {operation.reason}",
+    )
+    # What was stable before has nothing in common with it that an upgrade could be taken back to.
+    after = {"restored": wanted or context.status.restored, "last_stable": None}
+    return start_intended(context, begin_run(context, restored).model_copy(update=after), operation.reason)
 
 
 def _number(status: StreamJobStatus, lowest: int, place: str) -> int:

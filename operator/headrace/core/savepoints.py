@@ -4,14 +4,16 @@ by schedule   the first time of the cron expression after the last scheduled one
               Times that were missed are made up for by one savepoint, not by many
 before a step upgrade, suspend, delete: as the policy says. An upgrade waits for it, and is held if it
               fails; suspending and deleting lose nothing without it, since the checkpoint stays, and go on
-retention     scheduled ones, by count and age. Never the last good one of the job, none that is pinned, in
-              use, or being made
+retention     those that were not asked for by a person, by count (of each cause) and age. Never the last
+              good one of the job, none that is pinned, in use, or being made
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal
@@ -40,18 +42,25 @@ class Known:
     cause: Cause
     phase: Phase
     began_at: datetime
+    uid: str = ""
     pinned: bool = False
     imported: bool = False
     in_use_by: tuple[str, ...] = ()
-    # Why it failed, for those that did.
+    # Why it failed, for those that did: a word and a sentence.
+    reason: str = ""
     problem: str = ""
+    # Of those that are good: the batch of each query, when it was done, how long that took, how big it is.
+    batches: Mapping[str, int] = field(default_factory=dict[str, int])
+    completed_at: datetime | None = None
+    seconds: float | None = None
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Due:
-    """Take one now, for this cause."""
+    """The schedule asks for one, since then."""
 
-    cause: Cause
+    at: datetime
     message: str
 
 
@@ -94,16 +103,12 @@ def due_by_schedule(
     next_time: NextTime,
 ) -> Due | None:
     """`since` is when the job first ran; `moves` is whether it has committed anything since the last one."""
-    if policy.schedule is None or not moves or any(one.phase is Phase.TAKING for one in known):
+    if not moves or any(one.phase is Phase.TAKING for one in known):
         return None
-    last = max((one.began_at for one in known if one.cause == "Schedule"), default=since)
-    at = next_time(policy.schedule, last)
+    at = next_look(policy, known, since=since, next_time=next_time)
     if at is None or at > now:
         return None
-    return Due(
-        cause="Schedule",
-        message=f"the schedule {policy.schedule} asks for one at {_clock(at)}, none since then",
-    )
+    return Due(at=at, message=f"the schedule {policy.schedule} asks for one at {_clock(at)}, none since then")
 
 
 def next_look(
@@ -116,6 +121,50 @@ def next_look(
     return next_time(policy.schedule, last)
 
 
+def has_moved(known: Iterable[Known], committed: Mapping[str, int | None]) -> bool:
+    """Whether the newest good one lacks anything that is committed; true where nobody knows."""
+    newest = newest_good(known)
+    return newest is None or not committed or any(newest.batches.get(q) != n for q, n in committed.items())
+
+
+def newest_good(known: Iterable[Known]) -> Known | None:
+    """Of those that were taken: an imported one is of another time."""
+    good = [one for one in known if one.phase is Phase.GOOD and not one.imported]
+    return max(good, key=lambda one: (one.began_at, one.name), default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A job's savepoints in numbers."""
+
+    last_good: Known | None
+    # The newest that has ended failed.
+    failed: bool
+    # Since when the schedule asks for a good one that is not there.
+    overdue_since: datetime | None
+
+
+def summary(
+    policy: Savepoints,
+    known: Sequence[Known],
+    *,
+    since: datetime,
+    moves: bool,
+    now: datetime,
+    next_time: NextTime,
+) -> Summary:
+    """`moves`: the job runs, and has committed something since the last one."""
+    ended = [one for one in known if one.phase is not Phase.TAKING and one.reason != "NothingToSave"]
+    newest = max(ended, key=lambda one: (one.began_at, one.name), default=None)
+    good = [one for one in known if one.phase is Phase.GOOD]
+    at = next_look(policy, good, since=since, next_time=next_time) if moves else None
+    return Summary(
+        last_good=newest_good(known),
+        failed=newest is not None and newest.phase is Phase.FAILED,
+        overdue_since=at if at is not None and at <= now else None,
+    )
+
+
 # ---- before a step
 
 
@@ -124,11 +173,13 @@ def before(
     policy: Savepoints,
     known: Sequence[Known],
     *,
-    step_began_at: datetime,
+    name: str,
     has_state: bool,
     retains: bool = True,
+    refused: str | None = None,
 ) -> BeforeStep:
-    """`has_state` is whether anything was ever committed; `retains` is `deletionPolicy: Retain`."""
+    """`name` is that of the savepoint of this very step; `has_state` is whether anything may have been
+    committed; `retains` is `deletionPolicy: Retain`; `refused` is why none can be made."""
     wanted = {
         "Upgrade": policy.on_upgrade,
         "Suspend": policy.on_suspend,
@@ -138,9 +189,10 @@ def before(
         return BeforeStep(gate=Gate.GO_ON, reason="NotAsked", message=_not_asked(step, policy))
     if not has_state:
         return BeforeStep(gate=Gate.GO_ON, reason="NothingToSave", message="no batch was ever committed")
-    own = [one for one in known if one.cause == step and one.began_at >= step_began_at]
-    newest = max(own, key=lambda one: one.began_at, default=None)
-    match newest:
+    own = next((one for one in known if one.name == name), None)
+    match own:
+        case None if refused is not None:
+            return _failed(step, f"savepoint {name} cannot be made: {refused}")
         case None:
             return BeforeStep(
                 gate=Gate.TAKE,
@@ -148,15 +200,16 @@ def before(
                 message=f"savepoints.on{step} asks for one before the {_noun(step)}",
             )
         case Known(phase=Phase.TAKING):
-            return BeforeStep(gate=Gate.WAIT, reason="Taking", message=f"waiting for savepoint {newest.name}")
+            return BeforeStep(gate=Gate.WAIT, reason="Taking", message=f"waiting for savepoint {name}")
         case Known(phase=Phase.GOOD):
-            return BeforeStep(gate=Gate.GO_ON, reason="Taken", message=f"savepoint {newest.name} is good")
+            return BeforeStep(gate=Gate.GO_ON, reason="Taken", message=f"savepoint {name} is good")
+        case Known(reason="NothingToSave"):
+            return BeforeStep(gate=Gate.GO_ON, reason="NothingToSave", message=own.problem)
         case _:
-            return _failed(step, newest)
+            return _failed(step, f"savepoint {name} failed: {own.problem or 'no reason was told'}")
 
 
-def _failed(step: Step, failed: Known) -> BeforeStep:
-    why = f"savepoint {failed.name} failed: {failed.problem or 'no reason was told'}"
+def _failed(step: Step, why: str) -> BeforeStep:
     if step == "Upgrade":
         return BeforeStep(
             gate=Gate.HELD,
@@ -186,18 +239,19 @@ def _noun(step: Step) -> str:
 def judge(policy: Savepoints, known: Iterable[Known], *, now: datetime) -> tuple[Judged, ...]:
     """Every savepoint of a job, newest first, with why it stays or goes."""
     ordered = sorted(known, key=lambda one: (one.began_at, one.name), reverse=True)
-    last_good = next((one for one in ordered if one.phase is Phase.GOOD), None)
-    scheduled = [one for one in ordered if one.cause == "Schedule" and one.phase is Phase.GOOD]
-    places = {one.name: place for place, one in enumerate(scheduled, start=1)}
-    return tuple(_judged(policy, one, last_good, places.get(one.name), now) for one in ordered)
+    last_good = newest_good(ordered)
+    counts = Counter[tuple[Cause, Phase]]()
+    judged: list[Judged] = []
+    for one in ordered:
+        counts[one.cause, one.phase] += 1
+        judged.append(_judged(policy, one, last_good, counts[one.cause, one.phase], now))
+    return tuple(judged)
 
 
-def _judged(
-    policy: Savepoints, one: Known, last_good: Known | None, place: int | None, now: datetime
-) -> Judged:
+def _judged(policy: Savepoints, one: Known, last_good: Known | None, place: int, now: datetime) -> Judged:
     stays = _protection(one, last_good)
-    goes = None if stays else _expiry(policy, one, place, now)
-    reason, message = stays or goes or ("Kept", f"one of the {policy.keep} newest scheduled ones")
+    goes = None if stays else _expiry(policy, one, last_good, place, now)
+    reason, message = stays or goes or ("Kept", f"one of the {policy.keep} newest for {one.cause}")
     return Judged(name=one.name, remove=goes is not None, reason=reason, message=message)
 
 
@@ -209,36 +263,31 @@ def _protection(one: Known, last_good: Known | None) -> tuple[str, str] | None:
         return "Pinned", "it is pinned"
     if one.in_use_by:
         return "InUse", f"in use by {', '.join(one.in_use_by)}"
-    if one.cause != "Schedule" or one.imported:
-        return "NotScheduled", "retention removes scheduled ones only"
+    if one.cause == "Manual" or one.imported:
+        return "AskedFor", "retention removes what Headrace took by itself"
+    if one.cause == "Delete":
+        return "OfDeletedJob", "it is what is left of a job that was deleted"
     if one == last_good:
         return "LastGood", "it is the last good one"
-    if one.phase is Phase.FAILED and (last_good is None or last_good.began_at < one.began_at):
-        return "Failed", "it failed, and none was good since: its message tells why"
     return None
 
 
-def _expiry(policy: Savepoints, one: Known, place: int | None, now: datetime) -> tuple[str, str] | None:
-    """Why it goes, if nothing protects it. `place` is its number among the good scheduled ones."""
-    if one.phase is Phase.FAILED:
+def _expiry(
+    policy: Savepoints, one: Known, last_good: Known | None, place: int, now: datetime
+) -> tuple[str, str] | None:
+    """Why it goes, if nothing protects it. `place` is its number among those of its cause that ended so."""
+    if one.phase is Phase.FAILED and last_good is not None and last_good.began_at > one.began_at:
         return "Failed", "it failed, and another one was good since"
-    if place is not None and place > policy.keep:
-        return "Surplus", f"there are {policy.keep} newer scheduled ones, which is savepoints.keep"
+    if place > policy.keep:
+        return "Surplus", f"there are {policy.keep} newer ones for {one.cause}, which is savepoints.keep"
+    if one.phase is Phase.FAILED:
+        return None
     if policy.max_age is not None and now - one.began_at > timedelta(seconds=policy.max_age.seconds):
         return "TooOld", f"it is older than savepoints.maxAge, {policy.max_age}"
     return None
 
 
 # ---- when a StreamSavepoint is deleted
-
-
-def why_not_delete(one: Known) -> str | None:
-    """Why the copy must stay although its object is to go; None if it may go."""
-    if one.in_use_by:
-        return f"in use by {', '.join(one.in_use_by)}: it goes when they have started from it"
-    if one.phase is Phase.TAKING:
-        return "it is being made: it goes when that has ended"
-    return None
 
 
 def disposal(wanted: Disposal | None, *, imported: bool) -> Disposal:
@@ -248,3 +297,16 @@ def disposal(wanted: Disposal | None, *, imported: bool) -> Disposal:
 
 def _clock(at: datetime) -> str:
     return at.strftime("%Y-%m-%d %H:%M UTC")
+
+
+# ---- names: each is used once, so that a savepoint that was asked for twice is taken once
+
+
+def scheduled_name(job: str, at: datetime) -> str:
+    return f"{job}-{at:%Y%m%d-%H%M}"
+
+
+def step_name(job: str, step: Step, number: int, *, scope: str) -> str:
+    """`scope` tells apart what has the same number: a job of the same name, an upgrade begun anew."""
+    digest = hashlib.sha256(scope.encode()).hexdigest()[:8]
+    return f"{job}-{step.lower()}-{number}-{digest}"

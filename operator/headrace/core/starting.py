@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from headrace.api import Run, StreamJobStatus
+from dataclasses import dataclass
+
+from headrace.api import Operation, Run, StreamJobStatus
 from headrace.core.actions import RestoreRun, SeedRun, StartAttempt
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled_facts
+from headrace.core.history import Outcome, image_of, with_past_run
 from headrace.core.restarts import without_failures
 
 
@@ -26,29 +29,47 @@ def copy_state(context: Context, seed: SeedRun | RestoreRun) -> Decision:
     )
 
 
-def begin_run(
-    context: Context,
-    *,
-    number: int,
-    revision: str,
-    seeded_from: int | str | None,
-    started_from: str | None = None,
-) -> StreamJobStatus:
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """A run that is about to begin, and what becomes of the one before it."""
+
+    number: int
+    revision: str
+    seeded_from: str | None = None
+    # What the job begins with, or begins anew with; None: what it began with before.
+    started_from: str | None = None
+    version_of: int | None = None
+    changes: tuple[str, ...] = ()
+    operation: Operation | None = None
+    outcome: Outcome = "Replaced"
+    message: str = ""
+
+
+def begin_run(context: Context, begun: Begun) -> StreamJobStatus:
     """The status in which run `number` is the run, its first attempt intended."""
-    before = context.status.run
+    status = context.status
+    before = status.run.started_from if status.run is not None else None
     run = Run(
-        number=number,
-        revision=revision,
+        number=begun.number,
+        revision=begun.revision,
         generation=context.job.generation,
         started_at=context.now,
-        path=context.observed.pinned[number].path,
-        seeded_from=f"run-{seeded_from}" if isinstance(seeded_from, int) else seeded_from,
-        started_from=started_from or (before.started_from if before is not None else None),
+        path=context.observed.pinned[begun.number].path,
+        seeded_from=begun.seeded_from,
+        started_from=begun.started_from or before,
+        changes=begun.changes,
+        image=image_of(status, begun.version_of) if begun.version_of is not None else None,
     )
-    begun = context.status.model_copy(
-        update={"run": run, "operation": None, "beginning": None, **without_failures(context.status)}
+    after = status.model_copy(
+        update={
+            "run": run,
+            "operation": begun.operation,
+            "beginning": None,
+            "history": with_past_run(status, begun.outcome, begun.message, now=context.now),
+            **without_failures(status),
+        }
     )
-    return context.with_status(begun).with_intended_attempt(1)
+    return context.with_status(after).with_intended_attempt(1)
 
 
 def start_intended(context: Context, status: StreamJobStatus, why: str) -> Decision:

@@ -1,32 +1,47 @@
-"""The upgrade as a state machine over the status. For now it is the cold one:
+"""The upgrade as a state machine over the status, up to the start of the new run:
 
       edit that needs a new run
                 │  PinRun n+1
                 ▼
-           ┌─────────┐  driver ended   ┌─────────┐  state copied   ┌───────────────────────┐
-           │Draining │────────────────▶│ Seeding │────────────────▶│ run n+1, attempt 1    │
-           └─────────┘  (its pod uid)  └─────────┘                 │ intended, then started│
-                │                           │                      └───────────────────────┘
-                └── a newer edit re-pins run n+1 at any step before it starts ──┘
+           ┌─────────┐  driver ended   ┌─────────┐  state copied   ┌──────────┐
+           │Draining │────────────────▶│ Seeding │────────────────▶│ Starting │──▶ core/verification.py
+           └─────────┘  (its pod uid)  └─────────┘                 └──────────┘
+                │  ▲                        │                       run n+1, attempt 1 intended
+                │  │ core/rollback.py       │
+                └──┼─ a newer edit re-pins run n+1 at any step before it starts
+                   │
+             back to an earlier version: the same steps, pinned like the run that had it
 
 Run n keeps its path untouched: whatever still writes for it can only damage its own. Run n+1 begins with
 a full copy, the pending `offsets/N+1` included, so rows that may already be in a sink are replayed within
-the same bounds and stay recognisable.
+the same bounds and stay recognisable. Where run n was itself on trial, the keeper leaves out what it did not
+commit: see docs/concepts/upgrades.md for the table.
 """
 
 from __future__ import annotations
 
 from headrace.api import Change, Operation
-from headrace.core.actions import DrainAttempt, PinRun, SeedRun
-from headrace.core.changes import classify
-from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled_facts
+from headrace.core import gates
+from headrace.core.actions import DrainAttempt, PinRun
+from headrace.core.changes import ChangePlan, classify
+from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled, stalled_facts
+from headrace.core.handover import NO_STATE, seed_of, seeded_from, story
+from headrace.core.history import Outcome
 from headrace.core.model import CodeProblem, Problem
-from headrace.core.starting import begin_run, copy_state, start_intended
+from headrace.core.starting import Begun, begin_run, copy_state, start_intended
+
+_MOST_CHANGES = 32
+# Stopped as asked, or done: the version was fine when it was last seen.
+_WELL = ("Running", "Completed", "Suspended", "Detached")
 
 
-def begin(context: Context, why: str) -> Decision:
+def begin(context: Context, why: str, changes: ChangePlan | None = None) -> Decision:
     run = context.status.run
     assert run is not None  # there is something to upgrade
+    target = way_back(context)
+    stateless = context.job.spec.upgrade.strategy == "Stateless"
+    # A run that began without state has no handover point in common with the one before.
+    common = target is not None and target != run.number and run.seeded_from != NO_STATE
     operation = Operation(
         kind="Upgrade",
         step="Draining",
@@ -34,11 +49,32 @@ def begin(context: Context, why: str) -> Decision:
         to_run=run.number + 1,
         revision=context.wanted_revision,
         reason=why,
+        changes=tuple(each.path for each in changes.changed)[:_MOST_CHANGES] if changes is not None else (),
+        back_to=target,
+        handover=target if common and not stateless else None,
+        without_state=stateless,
         started_at=context.now,
     )
     status = context.status.model_copy(update={"operation": operation})
-    decision = _carry_on(context.with_status(status), operation)
-    return decision.saying(Sentence("Upgrade", f"run {operation.to_run}: {why}"))
+    decision = carry_on(context.with_status(status), operation)
+    return decision.saying(Sentence("Upgrade", f"run {operation.to_run}: {why}{_loudly(operation)}"))
+
+
+def way_back(context: Context) -> int | None:
+    """The run that a failed upgrade of the present one returns to: its version, and the end of its path."""
+    status = context.status
+    run, stable, operation = status.run, status.last_stable, status.operation
+    assert run is not None  # there is something to upgrade
+    if stable is not None and stable.run == run.number:
+        return run.number
+    ready = status.condition("Ready")
+    well = ready is not None and ready.status == "True" and ready.reason in _WELL
+    if operation is not None:
+        # The version of a rollback is a good one; that it can go on from here is proven once it runs.
+        return run.number if operation.kind == "Rollback" and well else operation.back_to
+    if stable is not None:
+        return stable.run
+    return run.number if well else None
 
 
 def refusal(context: Context) -> Problem | None:
@@ -47,10 +83,10 @@ def refusal(context: Context) -> Problem | None:
         return context.job.rejected
     if isinstance(context.observed.code, CodeProblem):
         return Problem("CodeProblem", context.observed.code.message)
-    run = context.status.run
+    run, wanted = context.status.run, context.job.spec.upgrade
     assert run is not None  # there is something to upgrade
     pinned = context.observed.pinned.get(run.number)
-    if pinned is None or context.job.spec.upgrade.state_compatible:
+    if pinned is None or wanted.state_compatible or wanted.strategy == "Stateless":
         return None
     changed = classify(pinned.spec, context.job.spec).of_class(Change.STATE)
     if not changed:
@@ -70,7 +106,7 @@ def without_lost_code(context: Context) -> Context:
     Once its state is being copied, the old run goes on no more: the copy would lack what it writes then.
     """
     operation = context.status.operation
-    if operation is None or refusal(context) is None:
+    if operation is None or operation.on_trial or operation.kind == "Rollback" or refusal(context) is None:
         return context
     pinned = context.observed.pinned.get(operation.to_run)
     if pinned is None and operation.step == "Seeding":
@@ -80,51 +116,123 @@ def without_lost_code(context: Context) -> Context:
 
 
 def under_way(context: Context) -> Decision | None:
+    """Up to the start of the new run; what follows is a trial, and an edit begins another upgrade."""
     operation = context.status.operation
-    if operation is None:
+    if operation is None or operation.on_trial:
         return None
     refused = refusal(context)
-    if refused is not None and operation.to_run not in context.observed.pinned:
-        return Decision(
-            status=context.status,
-            state="Stalled",
-            facts=stalled_facts(refused.reason, refused.message),
-            says=(Sentence(refused.reason, refused.message),),
-        )
-    if refused is None and context.wanted_revision != operation.revision:
-        # A newer edit: the same upgrade, to something else. What cannot be taken does not replace what can.
-        operation = operation.model_copy(update={"revision": context.wanted_revision})
-        context = context.with_status(context.status.model_copy(update={"operation": operation}))
-    return _carry_on(context, operation)
+    if operation.kind == "Upgrade" and refused is not None:
+        if operation.to_run not in context.observed.pinned:
+            return Decision(
+                status=context.status,
+                state="Stalled",
+                facts=stalled_facts(refused.reason, refused.message),
+                says=(Sentence(refused.reason, refused.message),),
+            )
+        return carry_on(context, operation)
+    after = operation if refused is not None else _superseded(context, operation)
+    return carry_on(context.with_status(context.status.model_copy(update={"operation": after})), after)
 
 
-def _carry_on(context: Context, operation: Operation) -> Decision:
+def _superseded(context: Context, operation: Operation) -> Operation:
+    """A newer edit: the same operation, to something else. A copy that has begun is kept as it is."""
+    wanted, rejected = context.wanted_revision, context.status.rejected
+    stateless = context.job.spec.upgrade.strategy == "Stateless"
+    if operation.without_state and not stateless:
+        # Taken back in time: the state is there still.
+        operation = operation.model_copy(update={"without_state": False})
+    if wanted == operation.revision or (rejected is not None and wanted == rejected.revision):
+        return operation
+    return operation.model_copy(
+        update={
+            "kind": "Upgrade",
+            "revision": wanted,
+            "version_of": None,
+            "without_state": stateless and operation.step == "Draining",
+        }
+    )
+
+
+def carry_on(context: Context, operation: Operation) -> Decision:
+    """The next step towards the start of the new run."""
     pinned = context.observed.pinned.get(operation.to_run)
     if pinned is None or pinned.revision != operation.revision:
-        pin = PinRun(run=operation.to_run, revision=operation.revision, spec=context.job.spec)
-        return _upgrading(context, f"keeping a copy of the code for run {operation.to_run}", pin)
+        return _pin(context, operation)
+    if (waiting := gates.before_upgrade(context, operation)) is not None:
+        return waiting
     if context.live:
         attempt = context.live[0]
         drain = DrainAttempt(run=attempt.run, attempt=attempt.number, uid=attempt.uid, why=operation.reason)
-        return _upgrading(context, f"run {operation.from_run} finishes its batch", drain)
-    if operation.to_run not in context.observed.seeded_runs:
+        return _moving(context, operation, f"run {operation.from_run} finishes its batch", drain)
+    if operation.to_run not in context.observed.seeded_runs and not operation.without_state:
         return _seed(context, operation)
-    status = begin_run(
-        context, number=operation.to_run, revision=operation.revision, seeded_from=operation.from_run
-    )
-    return start_intended(context, status, operation.reason)
+    return _start(context, operation)
+
+
+def _pin(context: Context, operation: Operation) -> Decision:
+    spec = context.job.spec
+    if operation.version_of is not None:
+        if (kept := context.observed.pinned.get(operation.version_of)) is None:
+            message = f"what run {operation.version_of} ran is not kept any more. Edit the spec to go on"
+            return stalled(context, "NoPin", message)
+        spec = kept.spec
+    pin = PinRun(run=operation.to_run, revision=operation.revision, spec=spec, like=operation.version_of)
+    return _moving(context, operation, f"keeping a copy of the code for run {operation.to_run}", pin)
 
 
 def _seed(context: Context, operation: Operation) -> Decision:
     operation = operation.model_copy(update={"step": "Seeding"})
     context = context.with_status(context.status.model_copy(update={"operation": operation}))
-    return copy_state(context, SeedRun(from_run=operation.from_run, to_run=operation.to_run))
+    return copy_state(context, seed_of(operation))
 
 
-def _upgrading(context: Context, message: str, action: PinRun | DrainAttempt) -> Decision:
-    return Decision(
-        status=context.status,
-        state="Upgrading",
-        facts=progress_facts("Upgrading", message),
-        actions=(action,),
+def _start(context: Context, operation: Operation) -> Decision:
+    queries = context.observed.seeded_queries.get(operation.to_run, ())
+    outcome, message = _outcome(context, operation)
+    trial = operation.model_copy(update={"step": "Starting", "step_at": context.now})
+    begun = Begun(
+        number=operation.to_run,
+        revision=operation.revision,
+        seeded_from=seeded_from(operation, queries),
+        version_of=operation.version_of,
+        changes=operation.changes,
+        operation=trial,
+        outcome=outcome,
+        message=message,
     )
+    told = _with_story(context, operation, story(operation, queries))
+    return start_intended(told, begin_run(told, begun), operation.reason + _loudly(operation))
+
+
+def _with_story(context: Context, operation: Operation, told: str) -> Context:
+    """The condition says what the rollback began with, as the keeper reported it."""
+    rejected = context.status.rejected
+    if operation.kind != "Rollback" or rejected is None or not told:
+        return context
+    rejected = rejected.model_copy(update={"message": f"{rejected.message}; {told}"})
+    return context.with_status(context.status.model_copy(update={"rejected": rejected}))
+
+
+def _outcome(context: Context, operation: Operation) -> tuple[Outcome, str]:
+    """How the run that is left ended."""
+    stable, rejected = context.status.last_stable, context.status.rejected
+    if rejected is not None and rejected.run == operation.from_run:
+        return "RolledBack", rejected.message
+    message = f"run {operation.to_run}: {operation.reason}"
+    unproven = operation.back_to is not None and operation.back_to != operation.from_run
+    if unproven and (stable is None or stable.run != operation.from_run):
+        return "Superseded", message
+    return "Replaced", message
+
+
+def _loudly(operation: Operation) -> str:
+    if not operation.without_state:
+        return ""
+    return (
+        f". It begins WITHOUT the state of run {operation.from_run}, as spec.upgrade.strategy: Stateless asks"
+    )
+
+
+def _moving(context: Context, operation: Operation, message: str, action: PinRun | DrainAttempt) -> Decision:
+    word = "RollingBack" if operation.kind == "Rollback" else "Upgrading"
+    return Decision(status=context.status, state=word, facts=progress_facts(word, message), actions=(action,))

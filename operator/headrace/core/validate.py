@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
-from headrace.api import FINALIZER, PAUSE_ANNOTATION, RESTORE_ANNOTATION, StreamJob, StreamJobSpec
-from headrace.core.model import Job, Problem
+from headrace.api import (
+    FINALIZER,
+    PAUSE_ANNOTATION,
+    RESTORE_ANNOTATION,
+    ROLLBACK_ANNOTATION,
+    StreamJob,
+    StreamJobSpec,
+)
+from headrace.core.model import Job, Problem, RollbackRequest
 from headrace.core.schedule import zone_problem
+
+_ROLLBACK = re.compile(r"^\s*(\d{1,9})(?:\s+to\s+(\d{1,9}))?\s*$")
 
 
 def validate(manifest: dict[str, Any], *, default_location: str | None) -> Job | Problem:
@@ -41,17 +52,36 @@ def job_of(manifest: dict[str, Any], spec: StreamJobSpec, *, rejected: Problem |
         spec=spec,
         paused=annotations.get(PAUSE_ANNOTATION, "false") != "false",
         restore=annotations.get(RESTORE_ANNOTATION) or None,
+        rollback=rollback_request(annotations),
         rejected=rejected,
         deletes_checkpoints=deletes_checkpoints(manifest),
+        saves_on_delete=saves_on_delete(manifest),
         held=is_held(manifest),
         deleting="deletionTimestamp" in metadata,
     )
+
+
+def rollback_request(annotations: Mapping[str, str]) -> RollbackRequest | Problem | None:
+    """What `headrace.dev/rollback` asks for."""
+    if (text := annotations.get(ROLLBACK_ANNOTATION)) is None:
+        return None
+    if (asked := _ROLLBACK.match(text)) is None:
+        return Problem(
+            "BadRollback",
+            f'{ROLLBACK_ANNOTATION}: {text!r} is not the number of a run to leave: "5", or "5 to 3"',
+        )
+    return RollbackRequest(run=int(asked[1]), to=int(asked[2]) if asked[2] else None)
 
 
 def deletes_checkpoints(manifest: dict[str, Any]) -> bool:
     return manifest["spec"].get("deletionPolicy") == "Delete"
 
 
+def saves_on_delete(manifest: dict[str, Any]) -> bool:
+    policy: dict[str, Any] = manifest["spec"].get("savepoints") or {}
+    return policy.get("onDelete") is True
+
+
 def is_held(manifest: dict[str, Any]) -> bool:
-    """Whether the finalizer is there that keeps a deleted job until its checkpoints are gone."""
+    """Whether the finalizer is there that keeps a deleted job until its checkpoints are gone, or saved."""
     return FINALIZER in (manifest["metadata"].get("finalizers") or ())

@@ -1,4 +1,4 @@
-"""The jobs and all that is labelled as theirs, as last heard of. A pass reads from here, not from the server.
+"""The jobs, their savepoints and all that is labelled as theirs, as last heard of: a pass reads from here.
 
 It hears of an object by the watch, by the answer to a write of our own, and by lists. Of two versions of an
 object the newer stays, in whatever order they come; of what was deleted, an older version does not come
@@ -19,18 +19,40 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headrace.api import GROUP, VERSION
-from headrace.core.manifests.ownership import JOB_LABEL, ROLE_LABEL
+from headrace.core.manifests.ownership import JOB_LABEL, ROLE_LABEL, SAVEPOINT_LABEL
 from headrace.core.manifests.run_pin import PIN_ROLE
 from headrace.kube.client import Object, Snapshot
 from headrace.kube.found import label
 from headrace.kube.memory import Recent
-from headrace.kube.resources import CONFIG_MAPS, PODS, SERVICES, STREAM_JOBS, Resource
+from headrace.kube.resources import (
+    CONFIG_MAPS,
+    PODS,
+    SERVICES,
+    STREAM_JOBS,
+    STREAM_SAVEPOINTS,
+    Resource,
+)
 
 JobKey = tuple[str, str]  # (namespace, name)
 Name = tuple[str, str]  # (namespace, name) of any object
 
+
+@dataclass(frozen=True)
+class SavepointKey:
+    """Of another type than a job's: a savepoint may have the name of a job."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"savepoint {self.namespace}/{self.name}"
+
+
+AnyKey = JobKey | SavepointKey
+
 CHILDREN = (PODS, CONFIG_MAPS, SERVICES)
-CACHED = (STREAM_JOBS, *CHILDREN)
+OWN_KINDS = (STREAM_JOBS, STREAM_SAVEPOINTS)
+CACHED = (*OWN_KINDS, *CHILDREN)
 
 # Not `managedFields`, which is often larger than all the rest.
 _METADATA = frozenset(
@@ -72,6 +94,16 @@ class Cache:
 
     def jobs(self) -> list[JobKey]:
         return list(self._kinds[STREAM_JOBS.plural].by_name)
+
+    def savepoint(self, key: SavepointKey) -> Object | None:
+        return self._kinds[STREAM_SAVEPOINTS.plural].by_name.get((key.namespace, key.name))
+
+    def savepoints(self) -> list[SavepointKey]:
+        return [SavepointKey(*name) for name in self._kinds[STREAM_SAVEPOINTS.plural].by_name]
+
+    def jobs_in(self, namespace: str) -> list[Object]:
+        by_name = self._kinds[STREAM_JOBS.plural].by_name
+        return [job for (place, _), job in by_name.items() if place == namespace]
 
     def children(self, resource: Resource, key: JobKey) -> list[Object]:
         kind = self._kinds[resource.plural]
@@ -139,8 +171,40 @@ def version_of(thing: Object) -> int:
 
 def job_of(resource: Resource, thing: Object) -> JobKey:
     metadata = thing["metadata"]
-    own = metadata["name"] if resource is STREAM_JOBS else label(thing, JOB_LABEL)
+    match resource.plural:
+        case STREAM_JOBS.plural:
+            own = metadata["name"]
+        case STREAM_SAVEPOINTS.plural:
+            own = (thing["spec"].get("job") or {}).get("name", "")
+        case _:
+            own = label(thing, JOB_LABEL)
     return metadata["namespace"], own
+
+
+def concerned(cache: Cache, resource: Resource, thing: Object) -> set[AnyKey]:
+    """Who may have something to do when this has changed."""
+    namespace, name = _name(thing)
+    job = job_of(resource, thing)
+    match resource.plural:
+        case STREAM_JOBS.plural:
+            own = {key_of(one) for one in cache.children(STREAM_SAVEPOINTS, job)}
+            start = _start_from(thing).get("savepoint")
+            return {job, *own, *([SavepointKey(namespace, start)] if start else [])}
+        case STREAM_SAVEPOINTS.plural:
+            starting = (one for one in cache.jobs_in(namespace) if _start_from(one).get("savepoint") == name)
+            return {job, SavepointKey(namespace, name), *(_name(one) for one in starting)}
+        case PODS.plural if worked_on := label(thing, SAVEPOINT_LABEL):
+            return {job, SavepointKey(namespace, worked_on)}
+        case _:
+            return {job}
+
+
+def key_of(savepoint: Object) -> SavepointKey:
+    return SavepointKey(*_name(savepoint))
+
+
+def _start_from(job: Object) -> Object:
+    return job["spec"].get("startFrom") or {}
 
 
 def _name(thing: Object) -> Name:
@@ -152,11 +216,12 @@ def _slim(resource: Resource, thing: Object) -> Object:
     metadata = {key: value for key, value in thing["metadata"].items() if key in _METADATA}
     slim: Object = {"metadata": metadata}
     match resource.plural:
-        case STREAM_JOBS.plural:
+        case STREAM_JOBS.plural | STREAM_SAVEPOINTS.plural:
             annotations = thing["metadata"].get("annotations") or {}
             metadata["annotations"] = {key: annotations[key] for key in annotations if key != _LAST_APPLIED}
             # The items of a list do not say what they are, and an Event about the job must.
-            slim |= {"apiVersion": f"{GROUP}/{VERSION}", "kind": "StreamJob"}
+            kind = "StreamJob" if resource is STREAM_JOBS else "StreamSavepoint"
+            slim |= {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind}
             parts = ("spec", "status")
         case PODS.plural:
             parts = ("status",)

@@ -17,27 +17,34 @@ from headrace.kube.found import Found, is_deletion
 from headrace.kube.keepers import next_try, remove_pods, waits_in_vain
 from headrace.kube.memory import Memory
 from headrace.kube.pods import has_ended
-from headrace.kube.resources import PODS, STREAM_JOBS
+from headrace.kube.resources import PODS, STREAM_JOBS, Resource
 from headrace.kube.store import lineages_of, location_of
 
 
-async def set_finalizer(api: Api, looked_at: Object, *, wanted: bool) -> None:
-    """On the very StreamJob that was looked at: an edit or a namesake since then is looked at first."""
+async def set_finalizer(
+    api: Api,
+    looked_at: Object,
+    *,
+    wanted: bool,
+    resource: Resource = STREAM_JOBS,
+    finalizer: str = FINALIZER,
+) -> None:
+    """On the very object that was looked at: an edit or a namesake since then is looked at first."""
     seen = looked_at["metadata"]
     try:
-        there = (await api.get(STREAM_JOBS, seen["namespace"], seen["name"]))["metadata"]
+        there = (await api.get(resource, seen["namespace"], seen["name"]))["metadata"]
     except NotFound:
         return
     # Not its version, which our own status has changed. A deletion is a new generation, too.
     if (there["uid"], there["generation"]) != (seen["uid"], seen["generation"]):
         raise Conflict(f"{seen['name']}: it has changed since it was looked at")
     before: list[str] = there.get("finalizers") or []
-    if (FINALIZER in before) == wanted:
+    if (finalizer in before) == wanted:
         return
-    after = [*before, FINALIZER] if wanted else [each for each in before if each != FINALIZER]
+    after = [*before, finalizer] if wanted else [each for each in before if each != finalizer]
     patch = {"metadata": {"resourceVersion": there["resourceVersion"], "finalizers": after}}
     with contextlib.suppress(NotFound):
-        await api.patch(STREAM_JOBS, seen["namespace"], seen["name"], patch)
+        await api.patch(resource, seen["namespace"], seen["name"], patch)
 
 
 async def delete_checkpoints(

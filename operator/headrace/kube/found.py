@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.manifests import RunPin, read_run_pin
-from headrace.core.manifests.keeper_pod import DELETION_ROLE, KEEPER_ROLE, TRY_LABEL
+from headrace.core.manifests.keeper_pod import DELETION_ROLE, KEEPER_ROLE, SAVEPOINT_ROLE, TRY_LABEL
 from headrace.core.manifests.ownership import (
     ATTEMPT_LABEL,
     EPOCH_LABEL,
     LINEAGE_LABEL,
     ROLE_LABEL,
     RUN_LABEL,
+    TASK_LABEL,
 )
 from headrace.core.manifests.run_pin import PIN_ROLE
 from headrace.core.model import Job
@@ -32,6 +33,8 @@ class Found:
     pins: Mapping[int, RunPin]
     config_maps: Mapping[str, Object]
     services: Mapping[str, Object]
+    # Pods that take a savepoint: they read the checkpoints.
+    saving: tuple[Object, ...]
     # Pods under the job's label that belong to somebody else, mostly to an earlier job of the same name.
     foreign: tuple[Object, ...]
 
@@ -62,6 +65,7 @@ def sort_out(
     # Spark makes the executors, so they are not ours by ownership.
     executors = [pod for pod in pods if label(pod, ROLE_LABEL) == "executor"]
     deletions = [pod for pod in pods if is_deletion(pod, job.uid)]
+    saving = [pod for pod in pods if label(pod, ROLE_LABEL) == SAVEPOINT_ROLE]
     pins = [thing for thing in _ours(config_maps, job) if label(thing, ROLE_LABEL) == PIN_ROLE]
     return Found(
         drivers={attempt_of(pod): pod for pod in ours if label(pod, ROLE_LABEL) == "driver"},
@@ -71,7 +75,10 @@ def sort_out(
         pins={pin.run: pin for thing in pins if (pin := _pin(thing, known_pins)) is not None},
         config_maps={name_of(thing): thing for thing in _ours(config_maps, job)},
         services={name_of(thing): thing for thing in _ours(services, job)},
-        foreign=tuple(pod for pod in pods if not any(pod in known for known in (ours, executors, deletions))),
+        saving=tuple(pod for pod in saving if label(pod, TASK_LABEL) == "take"),
+        foreign=tuple(
+            pod for pod in pods if not any(pod in known for known in (ours, executors, deletions, saving))
+        ),
     )
 
 

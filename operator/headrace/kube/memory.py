@@ -50,6 +50,10 @@ class Memory:
     seed_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
     # Why the platform refused the pod that removes the checkpoints of a job, by the job's uid.
     removal_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
+    # Why the platform refused to make a StreamSavepoint for a job, by the job's uid.
+    savepoint_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
+    # Why the platform refused a pod that works on a savepoint, by the savepoint's uid.
+    keeper_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
     # Since when the agent of a pod, by its uid, has not answered.
     silent_since: Recent[str, datetime] = field(default_factory=Recent[str, datetime])
     # When the drain of a pod, by its uid, was first asked for.

@@ -23,8 +23,8 @@ from headrace.core.model import (
     Ending,
     ObservedAttempt,
     Problem,
-    QueryReport,
 )
+from headrace.core.reports import query_report
 
 Pod = Mapping[str, Any]
 
@@ -55,7 +55,7 @@ def observed_attempt(
         uid=pod["metadata"]["uid"],
         phase=AttemptPhase.ENDED if ended is not None else _live_phase(pod, report, assumed),
         ended=ended,
-        queries=tuple(_query(query) for query in (report or {}).get("queries", ())),
+        queries=tuple(query_report(query) for query in (report or {}).get("queries", ())),
         waiting=waiting_of(status) if ended is None else None,
         lost=ended is None and is_lost(pod, now=now),
         image=_image(status),
@@ -225,15 +225,6 @@ def _image(status: Mapping[str, Any]) -> str | None:
     container = _container(status, "containerStatuses", DRIVER_CONTAINER) or {}
     image = str(container.get("imageID", "")).removeprefix("docker-pullable://")
     return image if "@sha256:" in image else None
-
-
-def _query(query: Mapping[str, Any]) -> QueryReport:
-    return QueryReport(
-        name=query["name"],
-        active=query["active"],
-        committed_batch=query.get("committedBatch"),
-        stuck=bool(query.get("stuck")),
-    )
 
 
 def _container(status: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any] | None:

@@ -22,7 +22,9 @@ from headrace.core.model import (
     PinnedRun,
     Problem,
     Removal,
+    SeededQuery,
 )
+from headrace.core.reports import seeded_queries
 from headrace.kube.agent import AgentAddress, Agents
 from headrace.kube.cache import Cache
 from headrace.kube.client import Api, Object
@@ -43,6 +45,7 @@ from headrace.kube.pods import (
     waiting_of,
 )
 from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, SERVICES, STATEFUL_SETS
+from headrace.kube.savepoint_sight import known_savepoints
 from headrace.kube.start_point import find_savepoint
 from headrace.kube.store import lineages_of
 
@@ -108,7 +111,8 @@ async def look(
             )
             for run, pin in found.pins.items()
         },
-        seeded_runs=_seeded_runs(found),
+        seeded_runs=frozenset(_seeded_runs(found)),
+        seeded_queries=_seeded_runs(found),
         seed_problem=_seed_problem(job, found, status, memory),
         seed_waiting=_seed_waiting(found, status, now=now),
         start_problem=memory.start_problems.get((job.uid, *current)) if current is not None else None,
@@ -118,6 +122,8 @@ async def look(
         lingering=lingering(found) if job.deleting else (),
         removal=_removal(found),
         removal_problem=_removal_problem(job, found, memory),
+        savepoints=known_savepoints(cache, key),
+        savepoint_problem=memory.savepoint_problems.get(job.uid),
     )
     return Sight(found=found, observed=observed, sources=sources, report=report, address=address)
 
@@ -227,9 +233,13 @@ def _is_ready(pod: Object) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
-def _seeded_runs(found: Found) -> frozenset[int]:
+def _seeded_runs(found: Found) -> dict[int, tuple[SeededQuery, ...]]:
+    """The runs whose state is copied, each with what its keeper tells."""
     done = [pod for pod in found.keepers if pod.get("status", {}).get("phase") == "Succeeded"]
-    return frozenset(int(label(pod, RUN_LABEL)) for pod in done)
+    return {
+        int(label(pod, RUN_LABEL)): seeded_queries(keeper_result(pod, KEEPER_CONTAINER).get("seed") or {})
+        for pod in done
+    }
 
 
 def _seedings(found: Found, status: StreamJobStatus) -> list[Object]:
@@ -266,8 +276,9 @@ def _seed_problem(job: Job, found: Found, status: StreamJobStatus, memory: Memor
 
 def lingering(found: Found) -> tuple[str, ...]:
     """Who may write into the store beside the job's drivers: a task that runs on, a copy of state under way,
-    a driver that was taken from the job (`kubectl delete --cascade=orphan`)."""
-    suspects = (*found.executors, *found.keepers, *found.foreign)
+    a driver that was taken from the job (`kubectl delete --cascade=orphan`). And who still reads there: a
+    savepoint that is being taken."""
+    suspects = (*found.executors, *found.keepers, *found.saving, *found.foreign)
     return tuple(name_of(pod) for pod in suspects if not has_ended(pod))
 
 

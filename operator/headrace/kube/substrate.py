@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from headrace.api import StreamJobStatus
@@ -22,11 +22,13 @@ from headrace.core.actions import (
     HoldDeletion,
     PinRun,
     ReleaseDeletion,
+    RemoveSavepoint,
     RestoreRun,
     ScaleExecutors,
     SeedRun,
     StartAttempt,
     StopDeleting,
+    TakeSavepoint,
 )
 from headrace.core.manifests import Platform, RunPin, run_pin
 from headrace.core.manifests.ownership import ROLE_LABEL
@@ -42,6 +44,7 @@ from headrace.kube.found import attempt_of, is_leaving, label, name_of, uid_of
 from headrace.kube.memory import Memory
 from headrace.kube.pods import ended_of, observed_attempt
 from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS
+from headrace.kube.savepointing import change_savepoints
 from headrace.kube.seeding import seed
 from headrace.kube.sight import Sight, agent_address, look
 from headrace.kube.starting import StartRefused, driver_attempt, pin_of, start
@@ -117,6 +120,8 @@ class KubeSubstrate:
                 )
             case StopDeleting():
                 await stop_deleting(self.api, job, sight.found)
+            case TakeSavepoint() | RemoveSavepoint():
+                await change_savepoints(self.api, job, action, memory=self.memory)
 
     async def repair(self, job: Job, status: StreamJobStatus, sight: Sight) -> None:
         await repair(self.api, self.platform, job, status, sight.found)
@@ -161,6 +166,9 @@ class KubeSubstrate:
             await self.api.create(CONFIG_MAPS, job.namespace, run_pin(pin))
 
     def _wanted_pin(self, job: Job, sight: Sight, action: PinRun) -> RunPin | None:
+        if action.like is not None:
+            kept = sight.found.pins.get(action.like)
+            return replace(kept, run=action.run) if kept is not None else None
         code, location = sight.sources.code, location_of(job, sight.found, self.platform)
         if not isinstance(code, Code) or revision_of(action.spec, code.digest) != action.revision:
             return None

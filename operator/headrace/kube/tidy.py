@@ -32,7 +32,8 @@ def leftovers(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Lefto
         # What it owns goes with it; but a copy of state under way would write behind the removal.
         yield from (Leftover(PODS, name_of(pod), uid_of(pod)) for pod in found.keepers if not is_leaving(pod))
         return
-    if status.run is None or status.operation is not None:
+    operation = status.operation
+    if status.run is None or (operation is not None and not operation.on_trial):
         return  # while something is under way, everything may still be needed
     kept = _kept_attempts(status, found)
     yield from _attempts(job, found, kept)
@@ -41,9 +42,20 @@ def leftovers(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Lefto
         done = int(label(pod, RUN_LABEL)) <= run and attempt is not None and attempt.state == "Started"
         if done and not is_leaving(pod):
             yield Leftover(PODS, name_of(pod), uid_of(pod))
+    kept_pins = _kept_pins(status)
     for number, pin in found.pins.items():
-        if number < run - _PINS_KEPT:
+        if number < run - _PINS_KEPT and number not in kept_pins:
             yield Leftover(CONFIG_MAPS, pin.name, uid_of(found.config_maps[pin.name]))
+
+
+def _kept_pins(status: StreamJobStatus) -> set[int]:
+    """Versions that a rollback may return to."""
+    stable, operation = status.last_stable, status.operation
+    return {
+        *(entry.run for entry in status.history),
+        *([stable.run] if stable is not None else []),
+        *([operation.back_to] if operation is not None and operation.back_to is not None else []),
+    }
 
 
 def _executor_sets(job: Job, found: Found) -> Iterator[Leftover]:

@@ -18,6 +18,7 @@ from headrace.core.changes import classify
 from headrace.core.decision import Plan, Sentence
 from headrace.core.model import Job
 from headrace.core.plan import plan
+from headrace.core.validate import rollback_request
 from headrace.local.layout import Layout, read_json, write_json
 from headrace.local.processes import wait_for_orphans
 from headrace.local.restore import asked_restore
@@ -144,6 +145,7 @@ class DevSession:
                 running=True,
             )
             return
+        self._job = replace(self._job, rollback=rollback_request(loaded.metadata.annotations))
         self._apply(loaded.spec)
 
     def _apply(self, spec: StreamJobSpec) -> None:
@@ -163,6 +165,7 @@ class DevSession:
         """The job as it was left, with the manifest as it is now; or a new one."""
         kept: dict[str, Any] | None = read_json(self._layout.streamjob)
         namespace = first.metadata.namespace or "default"
+        rollback = rollback_request(first.metadata.annotations)
         if kept is None:
             job = Job(
                 namespace=namespace,
@@ -170,6 +173,7 @@ class DevSession:
                 uid=str(uuid.uuid4()),
                 generation=1,
                 spec=first.spec,
+                rollback=rollback,
             )
             return job, StreamJobStatus()
         metadata = kept["metadata"]
@@ -181,6 +185,7 @@ class DevSession:
             uid=metadata["uid"],
             generation=metadata["generation"] + int(edited),
             spec=first.spec,
+            rollback=rollback,
         )
         return job, StreamJobStatus.parse(kept.get("status") or {})
 

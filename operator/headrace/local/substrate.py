@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,13 @@ from headrace.core.actions import (
     HoldDeletion,
     PinRun,
     ReleaseDeletion,
+    RemoveSavepoint,
     RestoreRun,
     ScaleExecutors,
     SeedRun,
     StartAttempt,
     StopDeleting,
+    TakeSavepoint,
 )
 from headrace.core.last_words import ended_by
 from headrace.core.model import (
@@ -39,8 +42,8 @@ from headrace.core.model import (
     Observed,
     ObservedAttempt,
     PinnedRun,
-    QueryReport,
 )
+from headrace.core.reports import query_report, seeded_queries
 from headrace.core.revision import revision_of
 from headrace.local import code
 from headrace.local.agent import AgentClient
@@ -49,7 +52,7 @@ from headrace.local.preflight import missing
 from headrace.local.processes import DriverProcess, start_driver
 from headrace.local.runfile import attempt_environment, run_file
 from headrace.local.start_point import find_savepoint, s3_options
-from headrace_jobs.store import Seed, is_seeded, open_store, seed_run
+from headrace_jobs.store import Seed, open_store, read_seed, seed_after_trial, seed_run
 from headrace_jobs.store.savepoints import seed_from
 
 # After its own time limit a driver gets this much to go; then it is killed. Its pending batch is replayed.
@@ -91,11 +94,13 @@ class LocalSubstrate:
         # Every attempt of the state directory is looked at, whatever the status says.
         store = open_store(self._job_store(job).as_uri())
         runs = self._run_numbers()
+        seeds = {number: seed for number in runs if (seed := read_seed(store, f"run-{number}")) is not None}
         return Observed(
             code=self._observe_code(job.spec),
             attempts=tuple(self._observe_attempt(*key) for key in self._attempt_keys(runs)),
             pinned={number: pinned for number in runs if (pinned := self._pinned(number))},
-            seeded_runs=frozenset(number for number in runs if is_seeded(store, f"run-{number}")),
+            seeded_runs=frozenset(seeds),
+            seeded_queries={number: seeded_queries(asdict(seed)) for number, seed in seeds.items()},
             seed_problem=self._seed_problem(status),
             earlier=self._earlier_lineage(job),
             savepoint=find_savepoint(self.layout, job, status),
@@ -143,7 +148,7 @@ class LocalSubstrate:
             number=number,
             uid=driver.uid if driver is not None else "",
             phase=phase if phase is not AttemptPhase.ENDED else AttemptPhase.DRAINING,
-            queries=tuple(_query_report(query) for query in (report or {}).get("queries", ())),
+            queries=tuple(query_report(query) for query in (report or {}).get("queries", ())),
         )
 
     def _reap_headless_jvm(self, driver: DriverProcess | None, child_alive: bool) -> None:
@@ -200,11 +205,17 @@ class LocalSubstrate:
                 self._drain(job, action)
             case AbandonAttempt() | ScaleExecutors():
                 raise AssertionError(f"never planned here: {action}")  # nothing is lost, nothing is apart
+            case TakeSavepoint() | RemoveSavepoint():
+                # What is observed here has no savepoints, so that no rule about them applies.
+                raise AssertionError(f"never planned here: {action}")
             case HoldDeletion() | ReleaseDeletion() | DeleteCheckpoints() | StopDeleting():
                 # A job here has no API server to be deleted from: its directory is the user's to remove.
                 raise AssertionError(f"never planned here: {action}")
 
     def _pin(self, job: Job, action: PinRun) -> None:
+        if action.like is not None:
+            self._pin_like(job, action.run, action.like)
+            return
         sources = code.look(action.spec.application, self.options.manifest_dir, self.options.code_file)
         if isinstance(sources, CodeProblem):
             return  # saved again since it was looked at, here and below: the next look decides
@@ -222,26 +233,45 @@ class LocalSubstrate:
         }
         write_json(self.layout.pin(action.run), pinned)
 
+    def _pin_like(self, job: Job, run: int, like: int) -> None:
+        """Another run with the version of this one: its code is kept beside its state, and comes along."""
+        kept, copy = (self.layout.code(job.namespace, job.name, job.uid, each) for each in (like, run))
+        shutil.rmtree(copy, ignore_errors=True)
+        if kept.exists():
+            shutil.copytree(kept, copy)
+        write_json(self.layout.pin(run), read_json(self.layout.pin(like)))
+
     def _seed(self, job: Job, action: SeedRun | RestoreRun) -> None:
         if self._seeding is not None and not self._seeding.done():
             return
-        lineages, run = self._job_store(job).parent.as_uri(), f"{job.uid}/run-{action.to_run}"
+        lineages, target = self._job_store(job).parent.as_uri(), f"{job.uid}/run-{action.to_run}"
         self._seeding_run = action.to_run
         match action:
-            case SeedRun(from_uid=uid):
-                source = f"{uid or job.uid}/run-{action.from_run}"
-                store, begins = open_store(lineages), uid not in (None, job.uid)
-                self._seeding = self._keeper.submit(seed_run, store, source, run, begins=begins)
             case RestoreRun():
                 self._seeding = self._keeper.submit(
                     seed_from,
                     action.path,
                     store=lineages,
-                    run=run,
+                    run=target,
                     lineage=action.lineage,
                     job=f"{job.namespace}/{job.name}",
                     query=action.query,
                     s3=s3_options(job.spec),
+                )
+            case SeedRun(handover=None):
+                source = f"{action.from_uid or job.uid}/run-{action.from_run}"
+                begins = action.from_uid not in (None, job.uid)
+                self._seeding = self._keeper.submit(
+                    seed_run, open_store(lineages), source, target, begins=begins
+                )
+            case SeedRun():
+                self._seeding = self._keeper.submit(
+                    seed_after_trial,
+                    open_store(lineages),
+                    incumbent=f"{job.uid}/run-{action.handover}",
+                    candidate=f"{action.from_uid or job.uid}/run-{action.from_run}",
+                    to_run=target,
+                    rewind=action.rewind,
                 )
 
     def _start(self, job: Job, action: StartAttempt) -> None:
@@ -300,15 +330,6 @@ class LocalSubstrate:
 
     def _job_store(self, job: Job) -> Path:
         return self.layout.job_store(job.namespace, job.name, job.uid).absolute()
-
-
-def _query_report(query: dict[str, Any]) -> QueryReport:
-    return QueryReport(
-        name=query["name"],
-        active=query["active"],
-        committed_batch=query.get("committedBatch"),
-        stuck=bool(query.get("stuck")),
-    )
 
 
 def _termination(files: AttemptFiles, exit_code: int | None) -> Ended:

@@ -4,9 +4,9 @@ import asyncio
 import logging
 import sys
 
+from headrace.runtime.leading import NoLongerLeader
 from headrace.runtime.operator import run_operator
 from headrace.runtime.options import parse_options
-from headrace.runtime.reconcile import NoLongerLeader
 
 log = logging.getLogger("headrace")
 

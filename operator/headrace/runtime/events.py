@@ -16,7 +16,18 @@ from headrace.kube.resources import EVENTS
 
 log = logging.getLogger("headrace")
 
-_NORMAL = frozenset({"Starting", "Upgrade", Ending.COMPLETED, Ending.DRAINED})
+_NORMAL = frozenset(
+    {
+        "Starting",
+        "Upgrade",
+        Ending.COMPLETED,
+        Ending.DRAINED,
+        "Savepoint",
+        "SavepointRemoved",
+        "Taken",
+        "Imported",
+    }
+)
 # Within this time the same sentence is the same news.
 _OLD_NEWS = timedelta(minutes=5)
 _LONGEST_MESSAGE = 1024

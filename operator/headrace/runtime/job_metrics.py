@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from headrace.api import StreamJobSpec, StreamJobStatus
+from headrace.core.savepoints import Summary
 
 Key = tuple[str, str]
 # A driver may be older than this operator: what its agent does not tell is unknown.
@@ -30,6 +31,8 @@ class JobSample:
     spec: StreamJobSpec | None
     status: StreamJobStatus
     report: Mapping[str, Any] | None
+    # None where nothing is known of them.
+    savepoints: Summary | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Remembered:
 _OfJob = Callable[[JobSample], float | None]
 _OfQuery = Callable[[JobSample, Query, float], float | None]
 _OfMemory = Callable[[Remembered, float], float | None]
+_OfSavepoints = Callable[[Summary, float], float | None]
 
 # ruff: noqa: PLW0108 - the helpers stand below the tables
 JOB_GAUGES: Sequence[tuple[str, str, _OfJob]] = (
@@ -194,6 +198,29 @@ REMEMBERED_GAUGES: Sequence[tuple[str, str, _OfMemory]] = (
 )
 
 
+# headrace_savepoint_…, of the job.
+SAVEPOINT_GAUGES: Sequence[tuple[str, str, _OfSavepoints]] = (
+    (
+        "age_seconds",
+        "How long ago the newest good savepoint was taken.",
+        lambda known, now: _since(_completed_at(known), now),
+    ),
+    (
+        "duration_seconds",
+        "How long it took.",
+        lambda known, _now: known.last_good.seconds if known.last_good else None,
+    ),
+    ("bytes", "How big it is.", lambda known, _now: known.last_good.size_bytes if known.last_good else None),
+    ("failed", "1 if the last one that ended has failed.", lambda known, _now: float(known.failed)),
+    (
+        "overdue_seconds",
+        "How long `spec.savepoints.schedule` has asked for one that is not there, or not good; 0 if nothing "
+        "is due. A job that has committed nothing since the last one needs none.",
+        lambda known, now: _since(known.overdue_since.timestamp(), now) if known.overdue_since else 0.0,
+    ),
+)
+
+
 class JobMetrics(Collector):
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -206,7 +233,7 @@ class JobMetrics(Collector):
 
     def set_report(self, key: Key, report: Mapping[str, Any] | None) -> None:
         if (before := self._samples.get(key)) is not None:
-            self.set(key, JobSample(before.spec, before.status, report))
+            self.set(key, JobSample(before.spec, before.status, report, before.savepoints))
 
     def forget(self, key: Key) -> None:
         self._samples.pop(key, None)
@@ -229,6 +256,7 @@ class JobMetrics(Collector):
         for name, text, read in JOB_COUNTERS:
             yield self._per_job(CounterMetricFamily(f"headrace_job_{name}", text, labels=JOB_LABELS), read)
         yield self._last_ends()
+        yield from self._of_savepoints(self._now().timestamp())
         yield from self._per_query(self._now().timestamp())
 
     def _last_ends(self) -> Metric:
@@ -238,6 +266,15 @@ class JobMetrics(Collector):
             if (last := sample.status.last_termination) is not None:
                 family.add_metric([*key, last.reason], 1)
         return family
+
+    def _of_savepoints(self, now: float) -> Iterable[Metric]:
+        for name, text, read in SAVEPOINT_GAUGES:
+            family = GaugeMetricFamily(f"headrace_savepoint_{name}", text, labels=JOB_LABELS)
+            for key, sample in self._samples.items():
+                known = sample.savepoints
+                if known is not None and (value := read(known, now)) is not None:
+                    family.add_metric(key, value)
+            yield family
 
     def _per_query(self, now: float) -> Iterable[Metric]:
         for name, text, read in QUERY_GAUGES:
@@ -262,6 +299,11 @@ class JobMetrics(Collector):
             if (value := read(sample)) is not None:
                 family.add_metric(key, value)
         return family
+
+
+def _completed_at(known: Summary) -> float | None:
+    last = known.last_good
+    return last.completed_at.timestamp() if last is not None and last.completed_at is not None else None
 
 
 JOBS_HELP = "StreamJobs that this replica looks after."

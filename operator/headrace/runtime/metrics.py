@@ -46,6 +46,13 @@ class Metrics:
             "How long the job at the head of the queue has waited.",
             registry=self.registry,
         )
+        self.savepoint_failures = Counter(
+            "headrace_savepoint_failures",
+            "savepoints that this process has given up, by `namespace`, `job` and `reason`: "
+            "`NothingToSave`, `CheckpointDamaged`, `TimeLimit`, …",
+            ["namespace", "job", "reason"],
+            registry=self.registry,
+        )
         self.api_requests = Counter(
             "headrace_api_requests",
             "requests to the API server, by `verb`, `resource` and `code`; 0 stands for no answer.",

@@ -15,23 +15,25 @@ import aiohttp
 from aiohttp import web
 
 from headrace.kube.agent import AgentTokens, HttpAgents
-from headrace.kube.cache import CACHED, Cache
+from headrace.kube.cache import CACHED, OWN_KINDS, AnyKey, Cache
 from headrace.kube.client import KubeClient
 from headrace.kube.credentials import Credentials, load_credentials, open_session
 from headrace.kube.errors import ApiError, NotFound
 from headrace.kube.remembering import RememberingApi
-from headrace.kube.resources import STREAM_JOBS
+from headrace.kube.savepoint_substrate import SavepointSubstrate
 from headrace.kube.substrate import KubeSubstrate
 from headrace.runtime.events import EventRecorder
 from headrace.runtime.health import Health, web_application
 from headrace.runtime.job_metrics import JobMetrics
+from headrace.runtime.leading import NoLongerLeader
 from headrace.runtime.lease import LeaderLease
 from headrace.runtime.metrics import Metrics
 from headrace.runtime.monitor import Monitor
 from headrace.runtime.options import Options
 from headrace.runtime.queue import WorkQueue
-from headrace.runtime.reconcile import Key, NoLongerLeader, Reconciler
+from headrace.runtime.reconcile import Reconciler
 from headrace.runtime.relist import Relists
+from headrace.runtime.savepoints import SavepointReconciler
 from headrace.runtime.watches import Watches
 from headrace.runtime.workers import Workers
 
@@ -99,9 +101,13 @@ class Operator:
         namespace = self.options.namespaces[0] if self.options.namespaces else None
         while await self.lease.renew():
             try:
-                await self.client.list(STREAM_JOBS, namespace)
+                for resource in OWN_KINDS:
+                    await self.client.list(resource, namespace)
             except NotFound:
-                log.warning("the cluster does not know StreamJobs yet: waiting for their definition (CRD)")
+                log.warning(
+                    "the cluster does not know StreamJobs and StreamSavepoints yet: waiting for "
+                    "their definitions (CRDs)"
+                )
                 await asyncio.sleep(self.lease.timing.renewed_every_seconds)
             else:
                 return
@@ -118,7 +124,8 @@ class Operator:
             await asyncio.sleep(self.options.resync_seconds * random.uniform(0.9, 1.1))  # noqa: S311
             for resource in CACHED:
                 relists.ask(resource.plural)
-            for key in self.reconciler.cache.jobs():
+            cache = self.reconciler.cache
+            for key in (*cache.jobs(), *cache.savepoints()):
                 spread = random.uniform(0, self.options.resync_seconds / 2)  # noqa: S311
                 self.workers.wake_at(key, time.monotonic() + spread)
 
@@ -143,7 +150,7 @@ def _operator(
     agents = HttpAgents(agent_session, tokens)
     job_metrics = JobMetrics(_utc_now)
     metrics.registry.register(job_metrics)
-    queue: WorkQueue[Key] = WorkQueue(chance=random.random)
+    queue: WorkQueue[AnyKey] = WorkQueue(chance=random.random)
     lease = LeaderLease(
         api=client,
         namespace=options.lease_namespace,
@@ -154,16 +161,21 @@ def _operator(
     )
     cache = Cache()
     api = RememberingApi(client, cache)
-    reconciler = Reconciler(
-        api=api,
-        substrate=KubeSubstrate(api, agents, tokens, options.platform, cache),
-        events=EventRecorder(client, options.identity.partition("_")[0]),
+    substrate = KubeSubstrate(api, agents, tokens, options.platform, cache)
+    events = EventRecorder(client, options.identity.partition("_")[0])
+    reconciler = Reconciler(api=api, substrate=substrate, events=events, now=_utc_now, may_act=lease.leads)
+    savepoints = SavepointReconciler(
+        substrate=SavepointSubstrate(
+            api=api, platform=options.platform, cache=cache, memory=substrate.memory
+        ),
+        events=events,
         now=_utc_now,
         may_act=lease.leads,
     )
     monitor = Monitor(agents=agents, metrics=job_metrics, clock=time.monotonic)
     workers = Workers(
         reconciler=reconciler,
+        savepoints=savepoints,
         queue=queue,
         monitor=monitor,
         metrics=metrics,

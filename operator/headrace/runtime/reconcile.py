@@ -13,15 +13,23 @@ from datetime import datetime
 from typing import Any
 
 from headrace.api import StreamJobStatus
-from headrace.core.actions import DeleteCheckpoints, PinRun, RestoreRun, SeedRun, StartAttempt
+from headrace.core.actions import (
+    DeleteCheckpoints,
+    PinRun,
+    RestoreRun,
+    SeedRun,
+    StartAttempt,
+    TakeSavepoint,
+)
 from headrace.core.conditions import with_facts
 from headrace.core.decision import Plan, Sentence, stalled_facts
 from headrace.core.deletion import way_out
 from headrace.core.model import Job, Problem
 from headrace.core.plan import plan
+from headrace.core.savepoints import Summary
 from headrace.core.validate import deletes_checkpoints, is_held, job_of, validate
 from headrace.kube.agent import AgentAddress
-from headrace.kube.cache import Cache, JobKey, version_of
+from headrace.kube.cache import AnyKey, Cache, JobKey, concerned, version_of
 from headrace.kube.client import Api, Object, status_patch
 from headrace.kube.deleting import set_finalizer, stop_unread
 from headrace.kube.errors import Conflict
@@ -33,6 +41,7 @@ from headrace.kube.sight import Sight, current_attempt
 from headrace.kube.substrate import KubeSubstrate
 from headrace.kube.tidy import leftovers
 from headrace.runtime.events import EventRecorder
+from headrace.runtime.leading import make_sure
 
 log = logging.getLogger("headrace")
 
@@ -44,10 +53,6 @@ _NEEDS_CERTAINTY = (StartAttempt, SeedRun, RestoreRun, DeleteCheckpoints)
 _SELDOM_SECONDS = 300.0
 
 
-class NoLongerLeader(Exception):
-    """Another operator acts now. Nothing more may be done here."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What a pass found, for those who watch the job between two passes."""
@@ -57,6 +62,10 @@ class Outcome:
     report: Mapping[str, Any] | None = None
     address: AgentAddress | None = None
     recheck_after: float | None = None
+    # For the metrics.
+    savepoints: Summary | None = None
+    # What we write ourselves, no watch tells as news: who depends on it is to look.
+    wakes: frozenset[AnyKey] = frozenset()
 
 
 GONE = Outcome()
@@ -123,7 +132,12 @@ class Reconciler:
             report=sight.report,
             address=sight.address,
             recheck_after=_recheck_after(made, sight, now),
+            savepoints=made.savepoints,
+            wakes=self._dependents(manifest) if proven or _makes_savepoint(made) else frozenset(),
         )
+
+    def _dependents(self, manifest: Object) -> frozenset[AnyKey]:
+        return frozenset(concerned(self.cache, STREAM_JOBS, manifest)) - {_key(manifest)}
 
     async def _decide(self, job: Job, status: StreamJobStatus, now: datetime) -> tuple[Sight, Plan]:
         """From what was heard of. What must not rest on hearsay is looked at again before it is decided."""
@@ -199,8 +213,11 @@ class Reconciler:
             await self.events.record(manifest, sentence, now=self.now())
 
     def _make_sure_to_lead(self) -> None:
-        if not self.may_act():
-            raise NoLongerLeader
+        make_sure(self.may_act())
+
+
+def _makes_savepoint(made: Plan) -> bool:
+    return any(isinstance(action, TakeSavepoint) for action in made.actions)
 
 
 def _key(manifest: Object) -> Key:
@@ -217,6 +234,12 @@ def _needs_certainty(made: Plan, sight: Sight, status: StreamJobStatus) -> bool:
 
 
 def _recheck_after(made: Plan, sight: Sight, now: datetime) -> float | None:
+    times = [_recheck_for_itself(made, sight, now)]
+    times += [(made.schedule_at - now).total_seconds()] if made.schedule_at is not None else []
+    return min((max(0.0, time) for time in times if time is not None), default=None)
+
+
+def _recheck_for_itself(made: Plan, sight: Sight, now: datetime) -> float | None:
     if made.recheck_at is not None:
         return max(0.0, (made.recheck_at - now).total_seconds())
     if any(isinstance(action, StartAttempt) for action in made.actions):

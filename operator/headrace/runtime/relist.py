@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from headrace.core.manifests.ownership import JOB_LABEL
-from headrace.kube.cache import CACHED, Cache, JobKey
+from headrace.kube.cache import CACHED, OWN_KINDS, AnyKey, Cache, key_of
 from headrace.kube.client import Api
 from headrace.kube.errors import ApiError
-from headrace.kube.resources import STREAM_JOBS, Resource
+from headrace.kube.resources import STREAM_SAVEPOINTS, Resource
 
 log = logging.getLogger("headrace")
 
@@ -27,7 +27,7 @@ class Relists:
     api: Api
     cache: Cache
     namespaces: Sequence[str]
-    wake: Callable[[JobKey], None]
+    wake: Callable[[AnyKey], None]
     _asked: asyncio.Queue[Resource] = field(default_factory=asyncio.Queue[Resource])
     _listed: set[Resource] = field(default_factory=set[Resource])
     _complete: asyncio.Event = field(default_factory=asyncio.Event)
@@ -49,11 +49,13 @@ class Relists:
                 self._asked.put_nowait(resource)
 
     async def relist(self, resource: Resource) -> None:
-        selector = None if resource is STREAM_JOBS else JOB_LABEL
+        selector = None if resource in OWN_KINDS else JOB_LABEL
         for namespace in self.namespaces or (None,):
             snapshot = await self.api.list(resource, namespace, selector=selector)
             for key in self.cache.replace(resource, snapshot, namespace=namespace):
                 self.wake(key)
+                for savepoint in self.cache.children(STREAM_SAVEPOINTS, key):
+                    self.wake(key_of(savepoint))
         self._listed.add(resource)
         if self._listed == set(CACHED):
             self._complete.set()

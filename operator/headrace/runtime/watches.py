@@ -16,12 +16,11 @@ import kopf
 
 from headrace.api import GROUP, VERSION
 from headrace.core.manifests.ownership import JOB_LABEL
-from headrace.kube.cache import CACHED, CHILDREN, Cache, job_of
+from headrace.kube.cache import CACHED, CHILDREN, OWN_KINDS, AnyKey, Cache, concerned
 from headrace.kube.client import Object
 from headrace.kube.credentials import Credentials, open_session
-from headrace.kube.resources import PODS, STREAM_JOBS, Resource
+from headrace.kube.resources import PODS, Resource
 from headrace.runtime.health import Health
-from headrace.runtime.reconcile import Key
 
 # The API server ends a watch after this time, so a dead one is noticed at the latest then.
 _WATCH_SECONDS = 300
@@ -37,7 +36,7 @@ class Watches:
 
     health: Health
     cache: Cache
-    wake: Callable[[Key], None]
+    wake: Callable[[AnyKey], None]
     note_pod: Callable[[Object], None]
     relisted: Callable[[str], None]
     """kopf has listed all objects of a kind."""
@@ -64,7 +63,7 @@ class Watches:
 
         kopf.on.login(registry=registry, id="login")(login)
         for resource in CACHED:
-            group, version = (GROUP, VERSION) if resource is STREAM_JOBS else ("", "v1")
+            group, version = (GROUP, VERSION) if resource in OWN_KINDS else ("", "v1")
             handler = self._handler(resource)
             kopf.on.event(group, version, resource.plural, registry=registry, id=resource.plural)(handler)
         return registry
@@ -82,7 +81,8 @@ class Watches:
         if gone:
             self.cache.remove(resource, thing)
         if gone or self.cache.put(resource, thing):
-            self.wake(job_of(resource, thing))
+            for key in concerned(self.cache, resource, thing):
+                self.wake(key)
 
     def _trace(self) -> aiohttp.TraceConfig:
         """Each new connection of a watch is a sign of life, also where nothing happens; so is a list."""

@@ -8,13 +8,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from headrace.kube.cache import AnyKey, SavepointKey
 from headrace.kube.errors import ApiError, Conflict, Denied
 from headrace.kube.starting import StartRefused
 from headrace.runtime.job_metrics import JobMetrics, JobSample
+from headrace.runtime.leading import NoLongerLeader
 from headrace.runtime.metrics import Metrics
 from headrace.runtime.monitor import Monitor
 from headrace.runtime.queue import WorkQueue
-from headrace.runtime.reconcile import Key, NoLongerLeader, Outcome, Reconciler
+from headrace.runtime.reconcile import Key, Outcome, Reconciler
+from headrace.runtime.savepoints import SavepointOutcome, SavepointReconciler
 
 log = logging.getLogger("headrace")
 
@@ -22,18 +25,19 @@ log = logging.getLogger("headrace")
 @dataclass(kw_only=True)
 class Workers:
     reconciler: Reconciler
-    queue: WorkQueue[Key]
+    savepoints: SavepointReconciler
+    queue: WorkQueue[AnyKey]
     monitor: Monitor
     metrics: Metrics
     job_metrics: JobMetrics
     clock: Callable[[], float]
     _awake: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def wake(self, key: Key) -> None:
+    def wake(self, key: AnyKey) -> None:
         self.queue.add(key, now=self.clock())
         self._awake.set()
 
-    def wake_at(self, key: Key, when: float) -> None:
+    def wake_at(self, key: AnyKey, when: float) -> None:
         self.queue.add_at(key, when)
         self._awake.set()
 
@@ -62,13 +66,15 @@ class Workers:
         except TimeoutError:
             return
 
-    async def work_on(self, key: Key) -> None:
+    async def work_on(self, key: AnyKey) -> None:
         began = time.monotonic()
         result = "error"
         try:
-            outcome = await self.reconciler.reconcile(key)
+            if isinstance(key, SavepointKey):
+                self._follow_savepoint(key, await self.savepoints.reconcile(key))
+            else:
+                self._follow(key, await self.reconciler.reconcile(key))
             result = "ok"
-            self._follow(key, outcome)
         except NoLongerLeader:
             raise
         except Conflict:
@@ -76,11 +82,11 @@ class Workers:
             result = "conflict"
         except (StartRefused, Denied) as refused:
             result = "refused"
-            log.warning("%s/%s: %s", *key, refused)
+            log.warning("%s: %s", _named(key), refused)
         except ApiError as error:
-            log.warning("%s/%s: %s: %s", *key, type(error).__name__, error)
+            log.warning("%s: %s: %s", _named(key), type(error).__name__, error)
         except Exception:
-            log.exception("%s/%s: the pass failed", *key)
+            log.exception("%s: the pass failed", _named(key))
         finally:
             self.metrics.observe_pass(result, time.monotonic() - began)
             self.queue.done(key, now=self.clock(), failed=result != "ok")
@@ -94,6 +100,23 @@ class Workers:
             return
         self.monitor.follow(key, outcome)
         spec = outcome.job.spec if outcome.job is not None else None
-        self.job_metrics.set(key, JobSample(spec, outcome.status, outcome.report))
+        self.job_metrics.set(key, JobSample(spec, outcome.status, outcome.report, outcome.savepoints))
+        for other in outcome.wakes:
+            self.wake(other)
         if outcome.recheck_after is not None:
             self.queue.add_at(key, self.clock() + outcome.recheck_after)
+
+    def _follow_savepoint(self, key: SavepointKey, outcome: SavepointOutcome) -> None:
+        if outcome.gone:
+            self.queue.forget(key)
+            return
+        if outcome.failed is not None:
+            self.metrics.savepoint_failures.labels(*outcome.failed).inc()
+        if outcome.recheck_after is not None:
+            self.queue.add_at(key, self.clock() + outcome.recheck_after)
+        for other in outcome.wakes:
+            self.wake(other)
+
+
+def _named(key: AnyKey) -> str:
+    return str(key) if isinstance(key, SavepointKey) else "/".join(key)

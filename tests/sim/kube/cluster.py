@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,21 +19,25 @@ from headrace.core.manifests import Platform
 from headrace.core.manifests.keeper_pod import STORE_CHECK
 from headrace.core.manifests.ownership import JOB_LABEL
 from headrace.kube.agent import AgentAddress, AgentTokens
-from headrace.kube.cache import CACHED, Cache, version_of
+from headrace.kube.cache import CACHED, OWN_KINDS, Cache, version_of
 from headrace.kube.credentials import Credentials
 from headrace.kube.errors import ApiError
 from headrace.kube.found import is_owned
 from headrace.kube.pods import ended_of
 from headrace.kube.remembering import RememberingApi
 from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, STREAM_JOBS, STREAM_SAVEPOINTS
+from headrace.kube.savepoint_substrate import SavepointSubstrate
 from headrace.kube.starting import StartRefused
 from headrace.kube.substrate import KubeSubstrate
 from headrace.runtime.events import EventRecorder
 from headrace.runtime.health import Health
-from headrace.runtime.reconcile import NoLongerLeader, Outcome, Reconciler
+from headrace.runtime.leading import NoLongerLeader
+from headrace.runtime.reconcile import Outcome, Reconciler
 from headrace.runtime.relist import Relists
+from headrace.runtime.savepoints import SavepointReconciler
 from headrace.runtime.watches import Watches
 from tests.sim.kube.fake_api import FakeApi, Object, OperatorKilled, Place
+from tests.sim.kube.savepoint_store import SavepointStore
 
 NAMESPACE, JOB = "shop", "clicks"
 KEY = (NAMESPACE, JOB)
@@ -90,6 +95,9 @@ class FakeCluster:
         # What keepers of deleted jobs have removed, by the flags that they were given.
         self.removed: list[str] = []
         self.deletion_fails: str | None = None
+        self.savepoint_store = SavepointStore(self.api, lambda: self.moment)
+        # Whether the last passes over savepoints have asked for another.
+        self.savepoints_wait = False
         # How much of the news the watch tells before each pass; None is all of it.
         self.watch_pace: int | None = None
         # Up to which version each operator, by its cache, has heard.
@@ -111,14 +119,29 @@ class FakeCluster:
             now=lambda: self.moment,
             may_act=lambda: self.leads,
         )
+        self.savepointer = SavepointReconciler(
+            substrate=SavepointSubstrate(api=api, platform=PLATFORM, cache=cache, memory=substrate.memory),
+            events=operator.events,
+            now=lambda: self.moment,
+            may_act=lambda: self.leads,
+        )
         self.relist(operator)
         return operator
 
     def pass_once(self) -> Outcome | None:
-        """One pass; None where it failed in a way that a worker would try again."""
+        """One pass, and one over each savepoint; None where the first failed in a way that a worker would
+        try again."""
         self.hear(self.watch_pace)
+        outcome = self._safely(lambda: self.operator.reconcile(KEY))
+        self.savepoints_wait = False
+        for key in self.operator.cache.savepoints():
+            found = self._safely(lambda key=key: self.savepointer.reconcile(key))
+            self.savepoints_wait |= found is None or found.recheck_after is not None
+        return outcome
+
+    def _safely(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         try:
-            return asyncio.run(self.operator.reconcile(KEY))
+            return asyncio.run(work())
         except OperatorKilled:
             self.api.writes_left = None
             self.operator = self.new_operator()
@@ -133,7 +156,7 @@ class FakeCluster:
             self.heard_until[id(watches.cache)] = version_of(thing)
             labels = thing["metadata"].get("labels", {})
             for resource in CACHED:
-                if resource.plural == plural and (resource is STREAM_JOBS or JOB_LABEL in labels):
+                if resource.plural == plural and (resource in OWN_KINDS or JOB_LABEL in labels):
                     watches.heard(resource, thing, gone=gone)
 
     def news(self) -> list[tuple[bool, str, Object]]:
@@ -182,7 +205,7 @@ class FakeCluster:
         So everything must have been said: on a cluster the next look may be minutes away.
         """
         wakes = [write for write in written if write[1] not in ("streamjobs", "events")]
-        if outcome is None or outcome.recheck_after is not None or wakes:
+        if outcome is None or outcome.recheck_after is not None or self.savepoints_wait or wakes:
             return
         if self.api.faults or self.api.writes_left is not None:
             return
@@ -205,6 +228,8 @@ class FakeCluster:
                     self._keeper_works(place, pod)
                 case "deletion":
                     self._deletion_works(place, pod)
+                case "savepoint":
+                    self.savepoint_store.keeper_works(place, pod)
 
     def _driver_works(self, place: Place, pod: Object) -> None:
         number = _attempt(pod)

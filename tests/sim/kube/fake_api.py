@@ -14,7 +14,7 @@ from typing import Any
 from headrace.kube.cache import version_of
 from headrace.kube.client import Snapshot
 from headrace.kube.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound, Unavailable
-from headrace.kube.resources import PODS, SECRETS, STREAM_JOBS, Resource
+from headrace.kube.resources import PODS, SECRETS, STREAM_JOBS, STREAM_SAVEPOINTS, Resource
 
 Object = dict[str, Any]
 Place = tuple[str, str, str]  # plural, namespace, name
@@ -117,7 +117,7 @@ class FakeApi:
             after = _merged(before, body)
             if subresource == "status":
                 after = {**before, "status": after["status"]}
-            elif "spec" in body and resource is STREAM_JOBS:
+            elif "spec" in body and resource in (STREAM_JOBS, STREAM_SAVEPOINTS):
                 after["metadata"]["generation"] += 1
             return self._change(place, after)
 
@@ -148,6 +148,8 @@ class FakeApi:
             place = self._place(resource, namespace, name)
             if uid is not None and self.objects[place]["metadata"]["uid"] != uid:
                 raise Conflict(f"{name}: the uid is another one")
+            if resource is STREAM_SAVEPOINTS and self.objects[place]["metadata"].get("finalizers"):
+                return self.date_deletion(place)
             if resource is PODS and grace_seconds != 0 and _runs(self.objects[place]):
                 stamp = self.now().isoformat().replace("+00:00", "Z")
                 return self._change(
@@ -177,6 +179,13 @@ class FakeApi:
 
     def set(self, place: Place, change: Object) -> None:
         self._change(place, _merged(self.objects[place], change), by_cluster=True)
+
+    def date_deletion(self, place: Place) -> Object:
+        """What has finalizers only gets a date to be deleted at; a deletion is a new generation, too."""
+        metadata = self.objects[place]["metadata"]
+        stamp = self.now().isoformat().replace("+00:00", "Z")
+        dated = {"deletionTimestamp": stamp, "generation": metadata["generation"] + 1}
+        return self._change(place, _merged(self.objects[place], {"metadata": dated}))
 
     def remove(self, place: Place) -> Object:
         """With everything that it owns, as the garbage collector does it."""
@@ -236,7 +245,8 @@ class FakeApi:
             raise Invalid(f"{place[2]}: field is immutable")
         finalizers = after["metadata"].get("finalizers") or []
         if (
-            leaving := place[0] == STREAM_JOBS.plural and "deletionTimestamp" in after["metadata"]
+            leaving := place[0] in (STREAM_JOBS.plural, STREAM_SAVEPOINTS.plural)
+            and "deletionTimestamp" in after["metadata"]
         ) and not set(finalizers) <= set(before["metadata"].get("finalizers") or []):
             raise Invalid(f"{place[2]}: no new finalizers can be added if the object is being deleted")
         if after != before:

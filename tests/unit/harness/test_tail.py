@@ -1,12 +1,14 @@
 """The end of the log: passed on as it comes, and kept."""
 
+import os
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
-from headrace_jobs.harness.tail import Tail
+from headrace_jobs.harness.tail import Tail, _write_all
 
 HEAD = """
 import os, subprocess, sys
@@ -84,6 +86,22 @@ def test_a_long_log_is_passed_on_whole_and_kept_in_part(tmp_path):
     assert len(done.stdout.splitlines()) == 200_000
     assert 250_000 < len(kept) <= 256 * 1024
     assert done.stdout.endswith(kept)
+
+
+def test_a_pipe_that_does_not_block_loses_nothing():
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    data = os.urandom(1_000_000)  # far more than a pipe holds
+
+    def pass_on() -> None:
+        _write_all(write, data)
+        os.close(write)
+
+    writer = threading.Thread(target=pass_on)
+    writer.start()
+    with os.fdopen(read, "rb") as reader:
+        assert reader.read() == data
+    writer.join()
 
 
 def test_a_child_that_lives_on_does_not_hold_the_end(tmp_path):

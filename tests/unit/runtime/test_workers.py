@@ -8,10 +8,10 @@ import pytest
 
 from headrace.kube.errors import Conflict, Denied, Unavailable
 from headrace.runtime.job_metrics import JobMetrics
+from headrace.runtime.leading import NoLongerLeader
 from headrace.runtime.metrics import Metrics
 from headrace.runtime.monitor import Monitor
 from headrace.runtime.queue import WorkQueue
-from headrace.runtime.reconcile import NoLongerLeader
 from headrace.runtime.workers import Workers
 from tests.sim.kube.cluster import KEY, FakeCluster
 
@@ -34,6 +34,7 @@ def workers_of(cluster: FakeCluster, *failures: BaseException) -> Workers:
     metrics = JobMetrics(lambda: cluster.moment)
     return Workers(
         reconciler=Failing(cluster.operator, *failures),  # type: ignore[arg-type]
+        savepoints=cluster.savepointer,
         queue=WorkQueue(chance=random.random),
         monitor=Monitor(agents=cluster.agents, metrics=metrics, clock=lambda: 0.0),
         metrics=Metrics(),

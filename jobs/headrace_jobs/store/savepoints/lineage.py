@@ -19,7 +19,7 @@ Lineage = Literal["keep", "new"]
 Wish = Literal["keep", "new", "forward", "auto"]
 """`forward`: keep it where that is safe, else a new one. `auto`: that for the same job, else a new one."""
 
-_FILE_SINK = "FileSink["
+FILE_SINK = "FileSink["
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ def choose_lineage(
     if not further and wish != "new":
         return "keep", ""
     for origin in origins:
-        if (origin.sink or "").startswith(_FILE_SINK):
+        if (origin.sink or "").startswith(FILE_SINK):
             raise LineageError(
                 f"query {origin.name} writes files with Spark's file sink ({origin.sink}), whose log is "
                 "bound to the query's batch numbers: a fork would leave gaps in it, and fail at its next "

@@ -17,6 +17,7 @@ from datetime import datetime
 from headrace_jobs.store.errors import (
     CheckpointDamagedError,
     NotFoundError,
+    NothingToSaveError,
     SavepointError,
     SourceChangedError,
     StoreError,
@@ -105,7 +106,7 @@ def _copy_until_whole(place: _Place, run: Run, pace: Pace | None, tell: Tell | N
     for _ in range(tries):
         committed = {name: last.commits for name, last in last_batches(place.store, run).items()}
         if not committed:
-            raise SavepointError(
+            raise NothingToSaveError(
                 f"there is nothing to save at {place.store.url}/{run_directory(run)}: no query of the job "
                 "has begun there. Start the job first"
             )

@@ -9,9 +9,17 @@ from headrace.core.manifests.attempt import DriverAttempt, Platform
 from headrace.core.manifests.config_map import config_map
 from headrace.core.manifests.disruption_budget import disruption_budget, disruption_budget_name
 from headrace.core.manifests.driver_pod import driver_pod
-from headrace.core.manifests.keeper_pod import Deletion, Seeding, deletion_pod, seeding_pod
+from headrace.core.manifests.keeper_pod import (
+    Deletion,
+    SavepointWork,
+    Seeding,
+    deletion_pod,
+    savepoint_pod,
+    seeding_pod,
+)
 from headrace.core.manifests.run_pin import RunPin, read_run_pin, run_pin
 from headrace.core.manifests.service import driver_service
+from headrace.core.manifests.stream_savepoint import stream_savepoint
 from headrace.core.manifests.token_secret import token_secret
 
 __all__ = [
@@ -19,6 +27,7 @@ __all__ = [
     "DriverAttempt",
     "Platform",
     "RunPin",
+    "SavepointWork",
     "Seeding",
     "config_map",
     "deletion_pod",
@@ -28,6 +37,8 @@ __all__ = [
     "driver_service",
     "read_run_pin",
     "run_pin",
+    "savepoint_pod",
     "seeding_pod",
+    "stream_savepoint",
     "token_secret",
 ]

@@ -2,12 +2,14 @@
 
 Two forms of the same program, `python -m headrace_jobs.keeper`: a container that looks into the store before
 the first driver starts (or brings its code from S3, or makes the JVM's trust store), and a pod of its own
-that copies the state of one run into the path of the next, or removes the checkpoints of a deleted job.
+that copies the state of one run into the path of the next, removes the checkpoints of a deleted job, or
+works on a savepoint.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from headrace.api import GROUP, StreamJobSpec
 from headrace.api.pods import PodSettings
@@ -20,10 +22,14 @@ from headrace.core.manifests.ownership import (
     LINEAGE_LABEL,
     REVISION_LABEL,
     ROLE_LABEL,
+    SAVEPOINT_LABEL,
+    SAVEPOINT_UID_LABEL,
+    TASK_LABEL,
     Manifest,
     job_labels,
     labels_of_job,
     owned_metadata,
+    savepoint_owner,
 )
 from headrace.core.manifests.places import FETCHED, S3_CA
 from headrace.core.manifests.pod import container, pod_spec, without_empty
@@ -31,6 +37,7 @@ from headrace.core.manifests.trust import TRUST_STORE, ca_mounts, ca_volumes, ha
 
 KEEPER_ROLE = "keeper"
 DELETION_ROLE = "deletion"
+SAVEPOINT_ROLE = "savepoint"
 KEEPER_CONTAINER = "keeper"
 STORE_CHECK = "store"
 CODE_FETCH = "code"
@@ -86,10 +93,18 @@ def seeding_pod(seeding: Seeding, platform: Platform) -> Manifest:
 
 
 def _seeding_command(seeding: Seeding) -> list[str]:
-    where = [f"--store={seeding.lineages}", f"--to={seeding.job_uid}/run-{seeding.action.to_run}"]
+    own = seeding.job_uid
+    where = [f"--store={seeding.lineages}", f"--to={own}/run-{seeding.action.to_run}"]
     match seeding.action:
-        case SeedRun() as action:
-            return ["seed", *where, f"--from={action.from_uid or seeding.job_uid}/run-{action.from_run}"]
+        case SeedRun(handover=handover, code_of=code_of) as action:
+            return [
+                "seed" if handover is None else "rollback",
+                *where,
+                f"--from={action.from_uid or own}/run-{action.from_run}",
+                *([f"--incumbent={own}/run-{handover}"] if handover is not None else []),
+                *(["--rewind"] if action.rewind else []),
+                *([f"--code-of={own}/run-{code_of}"] if code_of is not None else []),
+            ]
         case RestoreRun() as action:
             named = [f"--query={action.query}"] if action.query is not None else []
             return [
@@ -148,6 +163,61 @@ def deletion_pod(deletion: Deletion, platform: Platform) -> Manifest:
     pod = _pod(metadata, spec, platform, command)
     # Its main process does not hear a polite signal. Retained after all, the checkpoints must not wait.
     pod["spec"]["terminationGracePeriodSeconds"] = 1
+    return pod
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavepointWork:
+    """One try to take, to check or to remove a savepoint."""
+
+    namespace: str
+    job: str
+    savepoint: str
+    savepoint_uid: str
+    spec: StreamJobSpec
+    """Of the job, under whose rights it is done."""
+
+    task: Literal["take", "verify", "discard"]
+    arguments: tuple[str, ...]
+    """What the keeper is to do, without how to reach the store."""
+
+    made_from: str
+    """Tells apart the specs that it may be made from."""
+
+    number: int
+    """Counts the tries, from 1."""
+
+    limit_seconds: int | None = None
+    """The kubelet ends it after this time, also where nobody looks."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.savepoint}-{self.savepoint_uid[:8]}-{self.task}-{self.number}"
+
+
+def savepoint_pod(work: SavepointWork, platform: Platform) -> Manifest:
+    """What removes a copy is owned by nobody: deleted in the foreground, a savepoint loses what it owns."""
+    labels = {
+        **labels_of_job(work.job),
+        ROLE_LABEL: SAVEPOINT_ROLE,
+        SAVEPOINT_LABEL: work.savepoint,
+        SAVEPOINT_UID_LABEL: work.savepoint_uid,
+        TASK_LABEL: work.task,
+        TRY_LABEL: str(work.number),
+        GENERATION_LABEL: work.made_from,
+    }
+    owner = savepoint_owner(work.savepoint, work.savepoint_uid) if work.task != "discard" else None
+    metadata = {
+        "name": work.name,
+        "namespace": work.namespace,
+        "labels": {**work.spec.driver.labels, **labels},
+        **({"ownerReferences": [owner]} if owner is not None else {}),
+    }
+    pod = _pod(metadata, work.spec, platform, [*work.arguments, *_s3_flags(work.spec)])
+    # Its main process does not hear a polite signal, and what it leaves half done harms nobody.
+    pod["spec"]["terminationGracePeriodSeconds"] = 1
+    if work.limit_seconds is not None:
+        pod["spec"]["activeDeadlineSeconds"] = work.limit_seconds
     return pod
 
 

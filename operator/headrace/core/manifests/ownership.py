@@ -18,6 +18,10 @@ REVISION_LABEL = f"{GROUP}/revision"
 GENERATION_LABEL = f"{GROUP}/generation"
 # Uid of the job, on what it does not own.
 LINEAGE_LABEL = f"{GROUP}/lineage"
+# On pods that work on a savepoint: its name, its uid, and what they do.
+SAVEPOINT_LABEL = f"{GROUP}/savepoint"
+SAVEPOINT_UID_LABEL = f"{GROUP}/savepoint-uid"
+TASK_LABEL = f"{GROUP}/task"
 
 
 def job_labels(job: str, *, role: str, run: int) -> dict[str, str]:
@@ -48,4 +52,15 @@ def owned_metadata(name: str, *, namespace: str, job: str, job_uid: str, labels:
                 "blockOwnerDeletion": True,
             }
         ],
+    }
+
+
+def savepoint_owner(name: str, uid: str) -> Manifest:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "StreamSavepoint",
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
     }

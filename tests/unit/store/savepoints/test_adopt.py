@@ -11,10 +11,10 @@ from headrace_jobs.store import (
     Copy,
     LastBatches,
     Store,
-    find_seed,
     is_seeded,
     last_batches,
     open_store,
+    read_seed,
     seed_run,
 )
 from headrace_jobs.store.errors import (
@@ -284,4 +284,4 @@ def test_names_bind_until_a_query_has_moved(store: Store) -> None:
     assert not seed_run(store, "u2/run-2", "u2/run-3").binding
     latest = seed_run(store, "u2/run-2", "u3/run-1", begins=True)
     assert latest.binding
-    assert find_seed(store, "u3/run-1") == latest
+    assert read_seed(store, "u3/run-1") == latest

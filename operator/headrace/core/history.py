@@ -1,0 +1,44 @@
+"""Runs of the past, newest first."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from headrace.api import HistoryEntry, StreamJobStatus
+from headrace.core.model import Ending
+from headrace.core.restarts import hold_reason
+
+_KEPT = 10
+
+Outcome = Literal["Replaced", "RolledBack", "Superseded", "Refused", "Completed"]
+
+
+def with_past_run(
+    status: StreamJobStatus, outcome: Outcome, message: str, *, now: datetime
+) -> tuple[HistoryEntry, ...]:
+    """The history after the present run has ended so."""
+    run = status.run
+    if run is None:
+        return status.history
+    if outcome == "Replaced" and hold_reason(status) is Ending.COMPLETED:
+        outcome = "Completed"
+    entry = HistoryEntry(
+        run=run.number,
+        revision=run.revision,
+        outcome=outcome,
+        message=message,
+        image=run.image,
+        changes=run.changes,
+        started_at=run.started_at,
+        ended_at=now,
+    )
+    return (entry, *(each for each in status.history if each.run != run.number))[:_KEPT]
+
+
+def image_of(status: StreamJobStatus, run: int) -> str | None:
+    """The image that a run of the past ran, by digest where anybody knew it."""
+    stable = status.last_stable
+    if stable is not None and stable.run == run and stable.image is not None:
+        return stable.image
+    return next((entry.image for entry in status.history if entry.run == run), None)

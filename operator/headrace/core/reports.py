@@ -1,0 +1,42 @@
+"""What an agent or a keeper tells, read with care: it comes out of containers in which users' code runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from headrace.core.model import QueryReport, SeededQuery
+
+
+def query_report(told: Mapping[str, Any]) -> QueryReport:
+    """One query of an agent's status."""
+    lag = told.get("lag")
+    rows = cast(Mapping[str, Any], lag).get("rows") if isinstance(lag, Mapping) else None
+    return QueryReport(
+        name=told["name"],
+        active=told["active"],
+        committed_batch=told.get("committedBatch"),
+        stuck=bool(told.get("stuck")),
+        busy=told.get("batchStartedAt") is not None,
+        lag_rows=rows if isinstance(rows, int) else None,
+    )
+
+
+def seeded_queries(told: Mapping[str, Any]) -> tuple[SeededQuery, ...]:
+    """What a seed says of its queries; empty where there was nothing to decide."""
+    ways, batches = told.get("ways"), told.get("batches")
+    if not isinstance(ways, Mapping) or not isinstance(batches, Mapping):
+        return ()
+    found = cast(Mapping[str, Any], batches)
+    return tuple(
+        SeededQuery(name=name, how=str(how), batch=_committed(found.get(name)))
+        for name, how in sorted(cast(Mapping[str, Any], ways).items())
+    )
+
+
+def _committed(last: Any) -> int | None:
+    match last:
+        case [_, int() as commits]:
+            return commits
+        case _:
+            return None

@@ -1,0 +1,180 @@
+"""Back to an earlier version: because a new one failed its verification, or because somebody asks.
+
+      verification failed, rollback: Auto ──┐
+      Undecided, and now Auto ──────────────┼──▶ Draining ──▶ Seeding ──▶ Starting ──▶ Verifying
+      headrace.dev/rollback: "<run>" ───────┘     (core/upgrade.py)          │
+                                                                             │ cannot read the newer state
+                                     once more, to the handover point, ◀─────┘
+                                     under a new lineage (`rewind`)
+
+The spec still holds what failed. `status.rejected` remembers it, written together with the operation, so
+that it is not tried again: until the spec or the code is another, which takes the mark away.
+"""
+
+from __future__ import annotations
+
+from headrace.api import Operation, Rejection, StreamJobStatus
+from headrace.core.conditions import Fact
+from headrace.core.decision import Context, Decision, Sentence
+from headrace.core.handover import NO_STATE
+from headrace.core.model import Code, Problem, RollbackRequest
+from headrace.core.upgrade import carry_on, way_back
+
+_KIND = "RolledBack"
+# Spark's words for state that a query cannot take over.
+_STATE_ERRORS = ("STATE_STORE_", "STREAMING_STATEFUL_OPERATOR_")
+_OTHER_SOURCES = "sources in the checkpoint"
+
+
+def begin(
+    context: Context,
+    problem: Problem,
+    *,
+    version_of: int,
+    handover: int | None,
+    rejecting: str,
+    rewind: bool = False,
+) -> Decision:
+    """`handover` is the run at whose end the good version stopped; None: all since then is good, too.
+
+    `rejecting` is the revision that is not tried again.
+    """
+    status = context.status
+    run, under_way = status.run, status.operation
+    assert run is not None  # it is what is left
+    # A run that began without state has nothing that the old version could go on from.
+    empty = run.seeded_from == NO_STATE and handover is not None
+    operation = Operation(
+        kind="Rollback",
+        step="Draining",
+        from_run=run.number,
+        to_run=run.number + 1,
+        revision=context.observed.pinned[version_of].revision,
+        reason=problem.message,
+        version_of=version_of,
+        back_to=handover,
+        state_run=handover if empty else None,
+        handover=None if empty else handover,
+        rewind=rewind,
+        started_at=context.now,
+    )
+    if under_way is not None and not under_way.on_trial and under_way.step == "Seeding":
+        # A copy that has begun is kept as it is.
+        kept = ("step", "state_run", "handover", "rewind")
+        operation = operation.model_copy(update={name: getattr(under_way, name) for name in kept})
+    message = f"{_told(status, problem)}. Run {operation.to_run} runs what run {version_of} ran"
+    rejected = Rejection(
+        run=run.number,
+        revision=rejecting,
+        reason=problem.reason,
+        message=message,
+        at=context.now,
+    )
+    after = status.model_copy(update={"operation": operation, "rejected": rejected})
+    return carry_on(context.with_status(after), operation).saying(Sentence(_KIND, message))
+
+
+def requested(context: Context) -> Decision | None:
+    """Somebody asks for it. What cannot be done is said, and what runs goes on."""
+    request, status = context.job.rollback, context.status
+    if not isinstance(request, RollbackRequest) or status.run is None or request.run != status.run.number:
+        return None
+    operation = status.operation
+    if operation is not None and operation.kind == "Rollback" and not operation.on_trial:
+        return None  # it is being left
+    chosen = request.to if request.to is not None else last_good(context)
+    if request_problem(context) is not None or chosen is None:
+        return None
+    known = context.job.rejected is None and isinstance(context.observed.code, Code)
+    if known and context.wanted_revision == context.observed.pinned[chosen].revision:
+        return None  # an edit asks for the same
+    handover = operation.back_to if operation is not None and operation.on_trial else None
+    return begin(
+        context,
+        Problem("Requested", "was left on request"),
+        version_of=chosen,
+        handover=handover if handover != status.run.number else None,
+        # What the spec asks for, where that can be told: it may be newer than the run that is left.
+        rejecting=context.wanted_revision if known else status.run.revision,
+    )
+
+
+def request_problem(context: Context) -> Problem | None:
+    """Why a rollback that was asked for is not made, if so."""
+    request, run = context.job.rollback, context.status.run
+    if isinstance(request, Problem):
+        return request
+    if request is None or run is None or request.run != run.number:
+        return None
+    chosen = request.to if request.to is not None else last_good(context)
+    pinned = context.observed.pinned
+    if chosen is None or chosen not in pinned:
+        known = ", ".join(str(number) for number in sorted(pinned) if number != run.number) or "none"
+        wanted = f"what run {chosen} ran is not kept" if chosen is not None else "there is no earlier version"
+        return Problem("NoVersion", f"headrace.dev/rollback: {wanted}. Runs to go back to: {known}")
+    if pinned[chosen].revision == run.revision:
+        return Problem("SameVersion", f"headrace.dev/rollback: run {run.number} runs what run {chosen} ran")
+    return None
+
+
+def last_good(context: Context) -> int | None:
+    """The newest version before the present one that was not itself given up."""
+    run, pinned = context.status.run, context.observed.pinned
+    assert run is not None  # it is what is left
+    past = [each.run for each in context.status.history if each.outcome in ("Replaced", "Completed")]
+    target = way_back(context)
+    others = [number for number in (target, *past) if number is not None and number in pinned]
+    return next((number for number in others if pinned[number].revision != run.revision), None)
+
+
+def cannot_read_state(context: Context, operation: Operation) -> bool:
+    """Whether the first attempt of a rollback failed because the newer state is not for it."""
+    last, run = context.status.last_termination, context.status.run
+    assert run is not None  # it is on trial
+    if last is None or (last.run, last.attempt) != (run.number, 1) or operation.rewind:
+        return False
+    if operation.handover is None or run.seeded_from != f"run-{operation.from_run}":
+        return False  # it began with its own state
+    return (last.error_class or "").startswith(_STATE_ERRORS) or _OTHER_SOURCES in last.message
+
+
+def without_answered_rejection(context: Context) -> Context:
+    """Another spec, or other code: what was rolled back is not asked for any more."""
+    rejected, job = context.status.rejected, context.job
+    if rejected is None or job.rejected is not None or not isinstance(context.observed.code, Code):
+        return context
+    if context.wanted_revision == rejected.revision:
+        return context
+    return context.with_status(context.status.model_copy(update={"rejected": None}))
+
+
+def stands_rejected(context: Context) -> Problem | None:
+    """Why the spec as it stands is not tried again, if so."""
+    rejected = context.status.rejected
+    if rejected is None or context.wanted_revision != rejected.revision:
+        return None
+    return Problem(
+        _KIND,
+        f"the spec still asks for what was rolled back: {rejected.message}. A corrected spec or corrected "
+        "code is taken at once; to try the same again, change spec.restartNonce",
+    )
+
+
+def facts(status: StreamJobStatus) -> tuple[Fact, ...]:
+    """The condition, from what the status remembers; none where nothing was ever rolled back."""
+    rejected = status.rejected
+    if rejected is not None:
+        return (Fact(type=_KIND, true=True, reason=rejected.reason, message=rejected.message),)
+    if status.condition(_KIND) is None:
+        return ()
+    return (Fact(type=_KIND, true=False, reason="Edited"),)
+
+
+def _told(status: StreamJobStatus, problem: Problem) -> str:
+    """What happened so far; of a second step back, also what led to the first."""
+    run, operation, before = status.run, status.operation, status.rejected
+    assert run is not None
+    if operation is not None and operation.kind == "Rollback" and before is not None:
+        return f"{before.message}. Run {run.number} {problem.message}"
+    why = f" ({operation.reason})" if operation is not None and operation.kind == "Upgrade" else ""
+    return f"run {run.number}{why} {problem.message}"

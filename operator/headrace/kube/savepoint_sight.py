@@ -1,0 +1,240 @@
+"""StreamSavepoints as the API shows them -> savepoints as the planners know them. From the cache alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from headrace.api import PAUSE_ANNOTATION, SAVEPOINT_FINALIZER, Operation, StreamJobSpec, StreamSavepoint
+from headrace.core.gates import upgrade_savepoint
+from headrace.core.manifests import Platform, read_run_pin
+from headrace.core.manifests.keeper_pod import KEEPER_CONTAINER, TRY_LABEL
+from headrace.core.manifests.ownership import RUN_LABEL, SAVEPOINT_UID_LABEL, TASK_LABEL
+from headrace.core.model import Job, Problem
+from headrace.core.savepoint_model import (
+    KeeperPhase,
+    KeeperTry,
+    RunToSave,
+    SavedJob,
+    Savepoint,
+    SavepointObserved,
+    Task,
+)
+from headrace.core.savepoints import Cause, Known, Phase
+from headrace.core.validate import validate
+from headrace.kube.cache import Cache, JobKey
+from headrace.kube.client import Object
+from headrace.kube.found import is_leaving, is_owned, label, name_of, uid_of
+from headrace.kube.memory import Memory
+from headrace.kube.pods import finished_at, is_lost, keeper_result, waiting_of
+from headrace.kube.resources import CONFIG_MAPS, PODS, STREAM_SAVEPOINTS
+
+_TASKS: tuple[Task, ...] = ("take", "verify", "discard")
+# What the API server says of anything that is to be made in a namespace that is being deleted.
+_NAMESPACE_ENDS = "because it is being terminated"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavepointSight:
+    observed: SavepointObserved
+    pods: Mapping[Task, tuple[Object, ...]]
+    """Of each task, oldest first."""
+
+
+def read_savepoint(manifest: Object) -> Savepoint | Problem:
+    """The API server's schema has accepted it; what is left is version skew."""
+    metadata = manifest["metadata"]
+    try:
+        spec = StreamSavepoint.parse({key: value for key, value in manifest.items() if key != "status"}).spec
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return Problem("InvalidSpec", f"{where}: {first['msg']}")
+    annotations: dict[str, str] = metadata.get("annotations") or {}
+    return Savepoint(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        generation=metadata["generation"],
+        spec=spec,
+        paused=annotations.get(PAUSE_ANNOTATION, "false") != "false",
+        held=SAVEPOINT_FINALIZER in (metadata.get("finalizers") or ()),
+        deleting=is_leaving(manifest),
+    )
+
+
+def look_at_savepoint(
+    cache: Cache, platform: Platform, manifest: Object, savepoint: Savepoint, *, memory: Memory, now: datetime
+) -> SavepointSight:
+    key = (savepoint.namespace, savepoint.spec.job.name)
+    pods: dict[Task, tuple[Object, ...]] = {
+        task: tuple(_tries(cache, key, savepoint.uid, task)) for task in _TASKS
+    }
+    tries: dict[Task, list[KeeperTry]] = {
+        task: [_try(pod, now=now) for pod in each] for task, each in pods.items()
+    }
+    refused = memory.keeper_problems.get(savepoint.uid)
+    observed = SavepointObserved(
+        job=_saved_job(cache, platform, key, memory),
+        tries=tries,
+        in_use_by=_in_use_by(cache, manifest),
+        restored_by=_restored_by(cache, manifest),
+        refused=refused,
+        namespace_ends=refused is not None and _NAMESPACE_ENDS in refused.message,
+    )
+    return SavepointSight(observed=observed, pods=pods)
+
+
+def known_savepoints(cache: Cache, job: JobKey) -> tuple[Known, ...]:
+    """Of a job, but those that are on their way out."""
+    return tuple(_known(cache, one) for one in cache.children(STREAM_SAVEPOINTS, job) if not is_leaving(one))
+
+
+# ---- the job ------------------------------------------------------------------------------------------
+
+
+def _saved_job(cache: Cache, platform: Platform, key: JobKey, memory: Memory) -> SavedJob | Problem | None:
+    manifest = cache.job(key)
+    if manifest is None:
+        return None
+    run = (manifest.get("status") or {}).get("run") or {}
+    path = run.get("path")
+    spec = _spec(cache, platform, manifest, memory, run)
+    if isinstance(spec, Problem):
+        return spec
+    return SavedJob(
+        spec=spec,
+        generation=manifest["metadata"]["generation"],
+        run=RunToSave(number=run["number"], revision=run["revision"], path=path) if path else None,
+    )
+
+
+def _spec(
+    cache: Cache, platform: Platform, manifest: Object, memory: Memory, run: Mapping[str, Any]
+) -> StreamJobSpec | Problem:
+    """As it stands; where that cannot be taken, as the run goes on with."""
+    known = (uid_of(manifest), manifest["metadata"]["generation"])
+    if known in memory.specs:
+        return memory.specs[known]
+    checked = validate(manifest, default_location=platform.checkpoint_location or run.get("path"))
+    if isinstance(checked, Job):
+        return checked.spec
+    for thing in cache.children(CONFIG_MAPS, (manifest["metadata"]["namespace"], name_of(manifest))):
+        number = label(thing, RUN_LABEL)
+        if "data" in thing and number == str(run.get("number")) and is_owned(thing, uid_of(manifest)):
+            pin = read_run_pin(thing, run=int(number))
+            return pin.spec if pin is not None else checked
+    return checked
+
+
+# ---- who starts from it -------------------------------------------------------------------------------
+
+
+def _in_use_by(cache: Cache, savepoint: Object) -> tuple[str, ...]:
+    """Jobs that are to start from it and have not begun, and the one whose upgrade it was taken for."""
+    users = [name_of(job) for job in _starting_from(cache, savepoint) if not _has_begun(job)]
+    key = (savepoint["metadata"]["namespace"], savepoint["spec"]["job"]["name"])
+    job = cache.job(key)
+    operation = (job.get("status") or {}).get("operation") if job is not None else None
+    if job is not None and operation and savepoint["spec"].get("cause") == "Upgrade":
+        own = upgrade_savepoint(name_of(job), uid_of(job), Operation.parse(operation))
+        users += [name_of(job)] if own == name_of(savepoint) else []
+    return tuple(sorted(set(users)))
+
+
+def _restored_by(cache: Cache, savepoint: Object) -> str | None:
+    for job in _starting_from(cache, savepoint):
+        conditions = (job.get("status") or {}).get("conditions") or ()
+        ready = any(
+            one["type"] == "Ready" and one["status"] == "True" and one["reason"] in ("Running", "Completed")
+            for one in conditions
+        )
+        if ready and _has_begun(job):
+            return name_of(job)
+    return None
+
+
+def _starting_from(cache: Cache, savepoint: Object) -> list[Object]:
+    name, path = name_of(savepoint), (savepoint.get("status") or {}).get("path")
+    found: list[Object] = []
+    for job in cache.jobs_in(savepoint["metadata"]["namespace"]):
+        start = job["spec"].get("startFrom") or {}
+        if start.get("savepoint") == name or (path is not None and start.get("path") == path):
+            found.append(job)
+    return found
+
+
+def _has_begun(job: Object) -> bool:
+    return bool((job.get("status") or {}).get("run"))
+
+
+# ---- keeper pods --------------------------------------------------------------------------------------
+
+
+def _tries(cache: Cache, key: JobKey, uid: str, task: Task) -> list[Object]:
+    mine = [
+        pod
+        for pod in cache.children(PODS, key)
+        if label(pod, SAVEPOINT_UID_LABEL) == uid and label(pod, TASK_LABEL) == task
+    ]
+    return sorted(mine, key=lambda pod: int(label(pod, TRY_LABEL)))
+
+
+def _try(pod: Object, *, now: datetime) -> KeeperTry:
+    status = pod.get("status", {})
+    phase = {
+        "Succeeded": KeeperPhase.SUCCEEDED,
+        "Failed": KeeperPhase.FAILED,
+        "Running": KeeperPhase.RUNNING,
+    }.get(status.get("phase"), KeeperPhase.WAITING)
+    ended = phase in (KeeperPhase.SUCCEEDED, KeeperPhase.FAILED)
+    waiting = waiting_of(status) if not ended else None
+    return KeeperTry(
+        number=int(label(pod, TRY_LABEL)),
+        phase=phase,
+        words=keeper_result(pod, KEEPER_CONTAINER) if ended else {},
+        ended_at=finished_at(pod),
+        waiting=Problem(waiting.reason, f"{name_of(pod)} waits: {waiting.message}") if waiting else None,
+        lost=is_lost(pod, now=now),
+    )
+
+
+# ---- as the job sees it -------------------------------------------------------------------------------
+
+
+def _known(cache: Cache, manifest: Object) -> Known:
+    spec, status, metadata = manifest["spec"], manifest.get("status") or {}, manifest["metadata"]
+    conditions = {one["type"]: one for one in status.get("conditions") or ()}
+    stalled = conditions.get("Stalled") or {}
+    failed = status.get("failedAt") is not None
+    began, done = _time(status.get("startedAt")), _time(status.get("completedAt"))
+    return Known(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        cause=cast(Cause, spec.get("cause", "Manual")),
+        phase=_phase(failed=failed, done=done is not None),
+        began_at=datetime.fromisoformat(metadata["creationTimestamp"]),
+        pinned=bool(spec.get("pinned")),
+        imported=spec.get("path") is not None,
+        in_use_by=_in_use_by(cache, manifest),
+        reason=stalled.get("reason", "") if failed else "",
+        problem=stalled.get("message", "") if failed else "",
+        batches={one["name"]: one["batch"] for one in status.get("queries") or ()},
+        completed_at=done,
+        seconds=(done - began).total_seconds() if done is not None and began is not None else None,
+        size_bytes=status.get("bytes"),
+    )
+
+
+def _phase(*, failed: bool, done: bool) -> Phase:
+    if failed:
+        return Phase.FAILED
+    return Phase.GOOD if done else Phase.TAKING
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -1,0 +1,161 @@
+"""Carries out what is planned for a StreamSavepoint, by keeper pods."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass
+from datetime import datetime
+
+from headrace.api import SAVEPOINT_FINALIZER, StreamJobSpec, StreamSavepointStatus
+from headrace.core.manifests import Platform, SavepointWork, savepoint_pod
+from headrace.core.manifests.ownership import GENERATION_LABEL
+from headrace.core.model import Problem
+from headrace.core.savepoint_access import spec_with_access
+from headrace.core.savepoint_contents import place_of
+from headrace.core.savepoint_model import (
+    HoldCopy,
+    ReleaseCopy,
+    RunKeeper,
+    SavedJob,
+    Savepoint,
+    SavepointAction,
+    StopKeepers,
+)
+from headrace.kube.cache import Cache
+from headrace.kube.client import Api, Object
+from headrace.kube.deleting import set_finalizer
+from headrace.kube.errors import AlreadyExists, Denied, Invalid
+from headrace.kube.found import is_leaving
+from headrace.kube.keepers import next_try, remove_pods, waits_in_vain
+from headrace.kube.memory import Memory
+from headrace.kube.pods import has_ended
+from headrace.kube.resources import PODS, STREAM_SAVEPOINTS
+from headrace.kube.savepoint_sight import SavepointSight, look_at_savepoint
+
+# A keeper ends by itself when its time is over; this is for one that hangs.
+_GRACE_SECONDS = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavepointSubstrate:
+    """What is planned for a savepoint, done with pods. Everything here may be done again without harm."""
+
+    api: Api
+    platform: Platform
+    cache: Cache
+    memory: Memory
+
+    def observe(self, manifest: Object, savepoint: Savepoint, *, now: datetime) -> SavepointSight:
+        return look_at_savepoint(self.cache, self.platform, manifest, savepoint, memory=self.memory, now=now)
+
+    async def perform(
+        self,
+        manifest: Object,
+        savepoint: Savepoint,
+        status: StreamSavepointStatus,
+        sight: SavepointSight,
+        action: SavepointAction,
+        *,
+        now: datetime,
+    ) -> None:
+        """`manifest` is the StreamSavepoint as it was looked at, `status` the one that names the action."""
+        match action:
+            case HoldCopy():
+                await self._set_finalizer(manifest, wanted=True)
+            case ReleaseCopy():
+                # Nobody owns these, so nobody else removes them.
+                await remove_pods(self.api, savepoint.namespace, sight.pods["discard"])
+                await self._set_finalizer(manifest, wanted=False)
+                self.memory.keeper_problems.pop(savepoint.uid, None)
+            case StopKeepers():
+                pods = [pod for task in action.tasks for pod in sight.pods[task] if not is_leaving(pod)]
+                await remove_pods(self.api, savepoint.namespace, pods)
+                self.memory.keeper_problems.pop(savepoint.uid, None)
+            case RunKeeper():
+                await self._run(savepoint, status, sight, action, now=now)
+
+    async def _set_finalizer(self, manifest: Object, *, wanted: bool) -> None:
+        await set_finalizer(
+            self.api, manifest, wanted=wanted, resource=STREAM_SAVEPOINTS, finalizer=SAVEPOINT_FINALIZER
+        )
+
+    async def _run(
+        self,
+        savepoint: Savepoint,
+        status: StreamSavepointStatus,
+        sight: SavepointSight,
+        action: RunKeeper,
+        *,
+        now: datetime,
+    ) -> None:
+        tries, job = sight.pods[action.task], sight.observed.job
+        made_from = f"{job.generation if isinstance(job, SavedJob) else 0}-{savepoint.generation}"
+        if under_way := [pod for pod in tries if not has_ended(pod)]:
+            vain = [pod for pod in under_way if waits_in_vain(pod, GENERATION_LABEL, made_from)]
+            await remove_pods(self.api, savepoint.namespace, vain)
+            return
+        if (number := next_try(tries, now=now)) is None:
+            return
+        left = _seconds_left(savepoint, status, now) if action.task == "take" else None
+        work = SavepointWork(
+            namespace=savepoint.namespace,
+            job=savepoint.spec.job.name,
+            savepoint=savepoint.name,
+            savepoint_uid=savepoint.uid,
+            spec=_spec(job, status),
+            task=action.task,
+            arguments=_arguments(savepoint, status, action, left),
+            made_from=made_from,
+            number=number,
+            limit_seconds=left + _GRACE_SECONDS if left is not None else None,
+        )
+        try:
+            with contextlib.suppress(AlreadyExists):
+                await self.api.create(PODS, savepoint.namespace, savepoint_pod(work, self.platform))
+        except (Denied, Invalid) as refusal:
+            self.memory.keeper_problems[savepoint.uid] = Problem("KeeperRefused", str(refusal))
+            raise
+        self.memory.keeper_problems.pop(savepoint.uid, None)
+        # The last one that failed stays until there is news: it is what tells why.
+        await remove_pods(self.api, savepoint.namespace, tries[:-1])
+
+
+def _spec(job: SavedJob | Problem | None, status: StreamSavepointStatus) -> StreamJobSpec:
+    """As the job has it now: whoever corrects its store's settings gets the savepoint out of its trouble."""
+    if isinstance(job, SavedJob):
+        return job.spec
+    assert status.access is not None  # it is written with the intent, before anything is to be done
+    return spec_with_access(status.access)
+
+
+def _seconds_left(savepoint: Savepoint, status: StreamSavepointStatus, now: datetime) -> int:
+    assert status.started_at is not None  # likewise
+    spent = (now - status.started_at).total_seconds()
+    return max(1, math.ceil(savepoint.spec.time_limit.seconds - spent))
+
+
+def _arguments(
+    savepoint: Savepoint, status: StreamSavepointStatus, action: RunKeeper, left: int | None
+) -> tuple[str, ...]:
+    assert status.path is not None  # likewise
+    store, directory = place_of(status.path)
+    place = (f"--store={store}", f"--savepoint={directory}")
+    match action.task:
+        case "take":
+            rate = savepoint.spec.max_copy_rate
+            return (
+                "savepoint",
+                *place,
+                f"--from={status.source}",
+                f"--owner={savepoint.uid}",
+                f"--job={savepoint.namespace}/{savepoint.spec.job.name}",
+                f"--cause={savepoint.spec.cause}",
+                f"--spec-digest={status.revision}",
+                f"--time-limit-seconds={left}",
+                *([f"--max-bytes-per-second={rate.bytes}"] if rate is not None else []),
+            )
+        case "verify":
+            return ("verify", *place, f"--level={action.level}")
+        case "discard":
+            return ("discard", *place, f"--why=StreamSavepoint {savepoint.name} was deleted")

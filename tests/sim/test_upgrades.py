@@ -1,0 +1,627 @@
+"""Upgrades that verify themselves and go back: stories, bad candidates of each kind, and the operator killed
+after every step of each. The output is counted row by row."""
+
+import pytest
+
+from headrace.core.model import Code, CodeProblem, Ending, Problem, RollbackRequest
+from tests.sim.world import OperatorKilled, World, a_world
+
+BAD = ["crash", "crash-after-0", "crash-after-2", "never", "hang"]
+
+
+def condition(world, kind):
+    return next((c for c in world.status.conditions if c.type == kind), None)
+
+
+def is_true(world, kind):
+    found = condition(world, kind)
+    return found is not None and found.status == "True"
+
+
+def versions(world):
+    """The code of each run, in order."""
+    return [world.pinned[number].code for number in sorted({d.run for d in world.drivers})]
+
+
+def ways(world, run):
+    return [query.how for query in world.seeded_queries[run]]
+
+
+def outcomes(world):
+    return [(entry.run, entry.outcome) for entry in world.status.history]
+
+
+def running(spec=None):
+    world = a_world(spec)
+    world.settle()
+    assert world.status.last_stable.run == 1
+    return world
+
+
+def upgraded(code, world=None):
+    world = world or running()
+    world.code = Code(code)
+    world.settle(200)
+    return world
+
+
+def is_quiet(world):
+    writes = world.writes
+    for _ in range(20):
+        world.later(600)
+        assert not world.pass_once()
+    assert world.writes == writes
+
+
+def is_exact(world):
+    assert world.stream.sink.lost() == []
+    assert world.stream.sink.repeated() == 0
+
+
+# ---- verification ------------------------------------------------------------------------------------
+
+
+def test_a_new_run_is_watched_and_promoted():
+    world = running()
+    world.code = Code("code-2")
+    for _ in range(6):
+        world.pass_once()
+        world.drains_finish()
+        world.driver_runs()
+        world.driver_works()
+    assert world.status.operation.step == "Verifying"
+    assert condition(world, "Ready").status == "True"
+    assert condition(world, "Reconciling").reason == "Verifying"
+    assert world.status.last_stable.run == 1
+    world.settle()
+    assert world.status.operation is None
+    assert world.status.last_stable.run == 2
+    assert condition(world, "Reconciling").status == "False"
+    assert outcomes(world) == [(1, "Replaced")]
+    assert world.said.count("Promoted") == 1
+    is_exact(world)
+    is_quiet(world)
+
+
+def test_the_watch_writes_nothing_while_nothing_changes():
+    world = running({"upgrade": {"verifyWindow": "1h"}})
+    world.code = Code("code-2")
+    for _ in range(10):
+        world.pass_once()
+        world.drains_finish()
+        world.driver_runs()
+    writes = world.writes
+    for _ in range(30):
+        world.later(60)
+        world.pass_once()
+    assert world.writes == writes
+    world.settle()
+    assert world.status.last_stable.run == 2
+
+
+def test_the_changes_of_a_run_are_kept_with_it_and_in_the_history():
+    world = running()
+    world.edit(application={"file": "job.py", "args": ["--x"]})
+    world.settle()
+    assert world.status.run.changes == ("spec.application.args",)
+    world.code = Code("code-2")
+    world.settle()
+    assert world.status.history[0].changes == ("spec.application.args",)
+
+
+def test_the_history_keeps_ten():
+    world = running()
+    for number in range(2, 15):
+        upgraded(f"code-{number}", world)
+    assert [entry.run for entry in world.status.history] == list(range(13, 3, -1))
+
+
+def test_a_finite_job_passes_when_it_completes():
+    world = running({"trigger": {"mode": "AvailableNow"}})
+    world.code = Code("code-2")
+    for _ in range(6):
+        world.pass_once()
+        world.drains_finish()
+        world.driver_runs()
+    world.driver_ends(Ending.COMPLETED)
+    world.pass_once()
+    assert world.status.last_stable.run == 2
+    assert world.status.state == "Completed"
+    world.settle()
+    is_quiet(world)
+
+
+@pytest.mark.parametrize(
+    "ending", [Ending.EVICTED, Ending.NODE_LOST, Ending.STORE_UNAVAILABLE, Ending.KILLED]
+)
+def test_what_is_not_the_versions_fault_only_begins_the_window_anew(ending):
+    world = to_trial("code-2")
+    world.driver_ends(ending)
+    world.settle()
+    assert versions(world) == ["code-1", "code-2"]
+    assert world.status.last_stable.run == 2
+
+
+def test_but_the_third_time_in_a_row_it_counts():
+    world = to_trial("code-2")
+    for _ in range(3):
+        world.driver_ends(Ending.KILLED, "the driver process was killed")
+        for _ in range(3):
+            world.pass_once()
+            world.later(60)
+            world.driver_runs()
+    world.settle()
+    assert versions(world) == ["code-1", "code-2", "code-1"]
+
+
+def test_a_backlog_that_grows_twice_is_a_failure_and_once_is_not():
+    world = running({"upgrade": {"verifyWindow": "5m"}})
+    world.backlog = 10_000
+    world.code = Code("code-2")
+    while world.status.operation is None or world.status.operation.backlog is None:
+        world.pass_once()
+        world.drains_finish()
+        world.driver_runs()
+        world.driver_works()
+    world.backlog = 40_000
+    world.later(301)
+    world.pass_once()
+    assert world.status.operation.step == "Verifying"
+    world.later(301)
+    world.settle()
+    assert versions(world) == ["code-1", "code-2", "code-1"]
+    assert condition(world, "RolledBack").reason == "LagGrew"
+
+
+def test_suspended_on_trial_it_is_watched_anew_when_it_is_resumed():
+    world = to_trial("code-2")
+    world.edit(suspend=True)
+    world.settle()
+    assert world.status.state == "Suspended"
+    world.later(86_400)
+    world.edit(suspend=False)
+    world.settle()
+    assert world.status.last_stable.run == 2
+    assert versions(world) == ["code-1", "code-2"]
+    is_exact(world)
+
+
+# ---- rollback ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_version_is_rolled_back_and_the_output_is_exact(bad):
+    world = upgraded(bad)
+    assert versions(world) == ["code-1", bad, "code-1"]
+    assert world.status.state == "Running"
+    assert condition(world, "Ready").status == "True"
+    assert is_true(world, "RolledBack")
+    assert condition(world, "Stalled").reason == "RolledBack"
+    assert "restartNonce" in condition(world, "Stalled").message
+    assert outcomes(world) == [(2, "RolledBack"), (1, "Replaced")]
+    assert world.status.last_stable.run == 3
+    assert world.status.rejected.run == 2
+    is_exact(world)
+    is_quiet(world)
+
+
+@pytest.mark.parametrize(
+    ("bad", "way"),
+    [
+        ("crash", "Handover"),
+        ("never", "Handover"),
+        ("hang", "Carried"),
+        ("crash-after-0", "Carried"),
+        ("crash-after-2", "Forward"),
+    ],
+)
+def test_where_a_rollback_begins(bad, way):
+    world = upgraded(bad)
+    if bad == "never":
+        assert world.seeds[3] == (2, None)
+    assert ways(world, 3) == [way]
+    assert world.status.run.seeded_from == ("run-2" if way == "Forward" else "run-1")
+    assert "batch" in condition(world, "RolledBack").message
+
+
+def test_state_that_the_old_version_cannot_read_is_left_behind_under_a_new_lineage():
+    world = upgraded("other-state")
+    assert world.status.last_stable.run == 2
+    world.code = Code("crash")
+    world.settle()  # forward: the new one and the one before read the same state
+    assert versions(world) == ["code-1", "other-state", "crash", "other-state"]
+
+    world = running()
+    world.code = Code("other-state-then-dead")
+    for _ in range(8):
+        world.pass_once()
+        world.drains_finish()
+        world.driver_runs()
+        world.driver_works()
+    world.driver_ends(Ending.QUERY_FAILED, "boom")
+    world.settle()
+    assert versions(world) == ["code-1", "other-state-then-dead", "code-1", "code-1"]
+    assert (ways(world, 3), ways(world, 4)) == (["Forward"], ["Rewound"])
+    assert "new lineage" in condition(world, "RolledBack").message
+    assert world.stream.sink.lost() == []
+    assert world.stream.sink.repeated() > 0  # and that is said
+    assert outcomes(world)[:2] == [(3, "RolledBack"), (2, "RolledBack")]
+    is_quiet(world)
+
+
+def test_a_rollback_that_fails_otherwise_is_tried_again_and_not_rewound():
+    world = to_trial("crash-after-2")
+    while world.status.run.number == 2:
+        world.pass_once()
+        world.drains_finish()
+        world.driver_runs()
+        world.driver_works()
+    world.driver_ends(Ending.QUERY_FAILED, "Kafka is down")
+    world.settle()
+    assert versions(world) == ["code-1", "crash-after-2", "code-1"]
+    assert world.status.last_stable.run == 3
+    is_exact(world)
+
+
+def test_two_bad_ones_in_a_row():
+    world = upgraded("crash-after-2")
+    world.code = Code("crash")
+    world.settle()
+    assert versions(world) == ["code-1", "crash-after-2", "code-1", "crash", "code-1"]
+    assert world.status.rejected.run == 4
+    is_exact(world)
+    is_quiet(world)
+
+
+def test_a_fixed_edit_goes_on_by_itself_and_clears_the_condition():
+    world = upgraded("crash")
+    upgraded("code-2", world)
+    assert versions(world)[-1] == "code-2"
+    assert condition(world, "RolledBack").status == "False"
+    assert condition(world, "Stalled").status == "False"
+    assert world.status.rejected is None
+    is_exact(world)
+    is_quiet(world)
+
+
+def test_back_to_what_it_was_changes_nothing_that_runs():
+    world = upgraded("crash")
+    drivers = len(world.drivers)
+    upgraded("code-1", world)
+    assert len(world.drivers) == drivers
+    assert condition(world, "RolledBack").status == "False"
+    assert condition(world, "Stalled").status == "False"
+    is_quiet(world)
+
+
+def test_the_same_again_is_tried_when_it_is_asked_for():
+    world = upgraded("crash")
+    world.edit(restartNonce="again")
+    world.settle()
+    assert versions(world) == ["code-1", "crash", "code-1", "crash", "code-1"]
+
+
+def test_live_fields_are_still_taken_while_an_edit_stands_rejected():
+    world = upgraded("crash")
+    drivers = len(world.drivers)
+    world.edit(executors={"count": 5})
+    world.settle()
+    assert len(world.drivers) == drivers
+    assert is_true(world, "RolledBack")
+
+
+def test_a_crash_of_a_proven_run_is_restarted_and_not_rolled_back():
+    world = upgraded("code-2")
+    world.driver_ends(Ending.QUERY_FAILED, "boom")
+    world.settle()
+    assert versions(world) == ["code-1", "code-2"]
+    assert world.status.run.attempt.number == 2
+
+
+def test_before_anything_was_good_there_is_nothing_to_go_back_to():
+    world = a_world()
+    world.code = Code("crash")
+    for _ in range(6):
+        world.pass_once()
+        world.driver_runs()
+    world.code = Code("crash-after-0")
+    for _ in range(20):
+        world.pass_once()
+        world.driver_runs()
+        world.driver_works()
+        world.later(30)
+    assert versions(world) == ["crash", "crash-after-0"]
+    assert world.status.rejected is None
+    upgraded("code-1", world)
+    assert world.status.last_stable.run == 3
+    is_exact(world)
+
+
+def test_a_first_run_that_works_can_be_gone_back_to_at_once():
+    world = a_world()
+    for _ in range(6):
+        world.pass_once()
+        world.driver_runs()
+    assert world.status.last_stable is None
+    upgraded("crash", world)
+    assert versions(world) == ["code-1", "crash", "code-1"]
+
+
+# ---- by hand -----------------------------------------------------------------------------------------
+
+
+def left_to_the_user():
+    world = running({"upgrade": {"rollback": "Manual"}, "restart": {"backoff": {"min": "1s", "max": "1s"}}})
+    world.code = Code("crash")
+    for _ in range(30):
+        world.pass_once()
+        world.drains_finish()
+        world.driver_runs()
+        world.later(1)
+    return world
+
+
+def test_left_to_the_user_it_says_so_and_tries_again():
+    world = left_to_the_user()
+    assert versions(world) == ["code-1", "crash"]
+    assert len(world.drivers) > 3
+    assert condition(world, "Stalled").reason == "VerificationFailed"
+    assert 'headrace.dev/rollback: "2"' in condition(world, "Stalled").message
+    assert not is_true(world, "RolledBack")
+
+
+def test_and_goes_back_when_it_is_asked():
+    world = left_to_the_user()
+    world.ask_rollback(RollbackRequest(run=2))
+    world.settle()
+    assert versions(world) == ["code-1", "crash", "code-1"]
+    assert condition(world, "RolledBack").reason == "Requested"
+    is_exact(world)
+    is_quiet(world)
+
+
+def test_or_when_the_spec_leaves_it_to_us_after_all():
+    world = left_to_the_user()
+    world.edit(upgrade={"rollback": "Auto"})
+    world.settle()
+    assert versions(world) == ["code-1", "crash", "code-1"]
+
+
+def test_or_recovers_and_is_promoted_after_all():
+    world = to_trial("code-2", {"upgrade": {"rollback": "Manual"}})
+    world.driver_ends(Ending.QUERY_FAILED, "Kafka was down")
+    world.settle()
+    assert versions(world) == ["code-1", "code-2"]
+    assert world.status.last_stable.run == 2
+    assert condition(world, "Stalled").status == "False"
+    is_quiet(world)
+
+
+def test_a_rollback_of_a_proven_run_is_made_once():
+    world = upgraded("code-3", upgraded("code-2"))
+    world.ask_rollback(RollbackRequest(run=3))
+    world.settle()
+    assert versions(world) == ["code-1", "code-2", "code-3", "code-2"]
+    assert world.seeds[4] == (3, None)
+    is_exact(world)
+    is_quiet(world)  # the annotation still stands
+    # The spec is edited, and later somebody goes back once more.
+    upgraded("code-4", world)
+    assert versions(world)[-1] == "code-4"
+    world.ask_rollback(RollbackRequest(run=5, to=1))
+    world.settle()
+    assert versions(world)[-1] == "code-1"
+    is_exact(world)
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        (RollbackRequest(run=2, to=9), "NoVersion"),
+        (RollbackRequest(run=2, to=2), "SameVersion"),
+        (Problem("BadRollback", "headrace.dev/rollback: 'x' is not the number of a run"), "BadRollback"),
+    ],
+)
+def test_a_rollback_that_cannot_be_is_refused_and_the_job_goes_on(request_, reason):
+    world = upgraded("code-2")
+    world.ask_rollback(request_)
+    world.settle()
+    assert versions(world) == ["code-1", "code-2"]
+    assert condition(world, "Stalled").reason == reason
+    assert condition(world, "Ready").status == "True"
+    is_quiet(world)
+    world.ask_rollback(None)
+    world.settle()
+    assert condition(world, "Stalled").status == "False"
+
+
+# ---- without state -----------------------------------------------------------------------------------
+
+
+def test_without_state_on_purpose_only_and_loudly():
+    world = running()
+    world.edit(upgrade={"strategy": "Stateless"})
+    world.settle()
+    assert len(world.drivers) == 1
+    upgraded("code-2", world)
+    assert world.seeds == {}
+    assert world.status.run.seeded_from == "none"
+    assert world.status.last_stable.run == 2
+    assert world.loud("WITHOUT the state")
+
+
+def test_without_state_a_change_of_its_layout_is_no_obstacle():
+    world = running({"state": {"partitions": 8}})
+    world.edit(state={"partitions": 16}, upgrade={"strategy": "Stateless"})
+    world.settle()
+    assert (world.status.run.number, world.seeds) == (2, {})
+
+
+def test_taken_back_in_time_the_state_is_kept():
+    world = running()
+    world.edit(upgrade={"strategy": "Stateless"})
+    world.code = Code("code-2")
+    world.pass_once()
+    world.pass_once()
+    assert world.status.operation.without_state
+    world.edit(upgrade={"strategy": "Cold"})
+    world.settle()
+    assert world.seeds == {2: (1, None)}
+
+
+def test_a_rollback_from_a_run_without_state_returns_to_the_state():
+    world = running()
+    world.edit(upgrade={"strategy": "Stateless"})
+    upgraded("crash-after-2", world)
+    assert world.seeds == {3: (1, None)}
+    assert world.stream.sink.lost() == []
+
+
+# ---- a newer edit at any step ------------------------------------------------------------------------
+
+
+def to_trial(code, spec=None):
+    world = running(spec)
+    world.code = Code(code)
+    while world.status.run.number == 1 or world.driver is None:
+        world.pass_once()
+        world.drains_finish()
+    world.driver_runs()
+    world.pass_once()
+    return world
+
+
+def tick(world: World):
+    world.pass_once()
+    world.drains_finish()
+    world.driver_runs()
+    world.driver_works()
+
+
+@pytest.mark.parametrize("first", ["code-2", *BAD])
+def test_a_newer_edit_supersedes_at_any_step(first):
+    for ticks in range(16):
+        world = running()
+        world.code = Code(first)
+        for _ in range(ticks):
+            tick(world)
+        upgraded("code-9", world)
+        assert versions(world)[-1] == "code-9", f"after {ticks} ticks"
+        assert world.status.last_stable.run == world.status.run.number
+        assert world.status.rejected is None
+        assert not is_true(world, "RolledBack")
+        is_exact(world)
+        is_quiet(world)
+
+
+@pytest.mark.parametrize("second", ["crash", "crash-after-2", "hang"])
+def test_a_newer_edit_that_is_bad_too_goes_back_to_the_last_good_one(second):
+    for ticks in range(16):
+        world = running()
+        world.code = Code("crash-after-2")
+        for _ in range(ticks):
+            tick(world)
+        upgraded(second, world)
+        assert versions(world)[-1] == "code-1", f"after {ticks} ticks"
+        assert world.pinned[world.status.rejected.run].code == second
+        is_exact(world)
+        is_quiet(world)
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_taken_back_at_any_step_the_old_version_runs_and_nothing_stands_rejected(bad):
+    for ticks in range(16):
+        world = running()
+        world.code = Code(bad)
+        for _ in range(ticks):
+            tick(world)
+        upgraded("code-1", world)
+        assert versions(world)[-1] == "code-1", f"after {ticks} ticks"
+        assert world.status.rejected is None
+        assert condition(world, "Stalled").status == "False"
+        is_exact(world)
+        is_quiet(world)
+
+
+def test_broken_code_saved_during_a_rollback_does_not_stop_it():
+    for ticks in range(3, 12):
+        world = running()
+        world.code = Code("crash")
+        for _ in range(ticks):
+            tick(world)
+        world.code = CodeProblem("job.py:1: oops")
+        world.settle()
+        assert world.pinned[world.status.run.number].code == "code-1", f"after {ticks} ticks"
+        assert condition(world, "Stalled").reason == "CodeProblem"
+        assert condition(world, "Ready").status == "True"
+
+
+# ---- the operator is killed --------------------------------------------------------------------------
+
+
+def stories():
+    def good(world):
+        upgraded("code-2", world)
+
+    def bad(code):
+        return lambda world: upgraded(code, world)
+
+    def by_hand(world):
+        upgraded("code-2", world)
+        world.ask_rollback(RollbackRequest(run=2))
+        world.settle()
+
+    def manual(world):
+        world.edit(upgrade={"rollback": "Manual"})
+        world.code = Code("crash-after-2")
+        for _ in range(12):
+            tick(world)
+        world.ask_rollback(RollbackRequest(run=2))
+        world.settle()
+
+    def stateless(world):
+        world.edit(upgrade={"strategy": "Stateless"})
+        upgraded("code-2", world)
+
+    def rewound(world):
+        world.code = Code("other-state-x")
+        for _ in range(8):
+            tick(world)
+        world.driver_ends(Ending.QUERY_FAILED, "boom")
+        world.settle()
+
+    return {
+        "good": good,
+        **{code: bad(code) for code in BAD},
+        "by hand": by_hand,
+        "manual": manual,
+        "stateless": stateless,
+        "rewound": rewound,
+    }
+
+
+@pytest.mark.parametrize("name", list(stories()))
+def test_killed_after_any_step_it_ends_the_same(name):
+    story = stories()[name]
+    unharmed = running()
+    unharmed.steps_left = 10_000
+    story(unharmed)
+    steps = 10_000 - unharmed.steps_left
+    assert steps > 6
+    for k in range(steps):
+        world = running()
+        world.steps_left = k
+        while True:
+            try:
+                story(world)
+                break
+            except OperatorKilled:
+                world.steps_left = None  # its successor goes on from where the world is
+        world.settle()
+        assert versions(world) == versions(unharmed), f"killed after step {k}"
+        assert world.status.state == unharmed.status.state
+        assert outcomes(world) == outcomes(unharmed)
+        assert world.stream.sink.lost() == []
+        if name not in ("rewound", "stateless"):
+            is_exact(world)
+        is_quiet(world)
