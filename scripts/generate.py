@@ -16,6 +16,7 @@ import yaml
 
 from headrace.api.crd import KINDS, custom_resource_definition
 from headrace.api.reference import api_page, editor_schema, sparkconf_page
+from headrace.cli.reference import cli_page
 from headrace.runtime.alert_pages import metrics_page, rules, runbook_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,6 +36,7 @@ def generated_files() -> dict[str, str]:
         "docs/reference/sparkconf.md": sparkconf_page(),
         "docs/reference/streamjob.schema.json": json.dumps(editor_schema(), indent=2, ensure_ascii=False)
         + "\n",
+        "docs/reference/cli.md": cli_page(),
         "docs/reference/metrics.md": metrics_page(),
         "docs/runbooks/index.md": runbook_page(),
         "charts/headrace/files/alerts.yaml": _ALERTS_HEADER + _yaml(rules()),

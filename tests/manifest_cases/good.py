@@ -147,6 +147,7 @@ GOOD: dict[str, Manifest] = {
             "strategy": "Cold",
             "rehearsal": {"batches": 5, "timeLimit": "20m", "callForeachBatch": True},
             "standby": {"maxAge": "1h"},
+            "startTimeout": "20m",
             "verifyWindow": "10m",
             "rollback": "Manual",
             "stateCompatible": True,

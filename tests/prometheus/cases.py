@@ -63,6 +63,13 @@ LEADER = "HeadraceNoLeader"
 PASSES = "HeadraceNotReconciling"
 QUEUE = "HeadraceQueueSlow"
 ERRORS = "HeadraceReconcileErrors"
+LOSS = "HeadraceDataLossImminent"
+LOST = "HeadraceRowsLost"
+WONT = "HeadraceWontCatchUp"
+UNKNOWN = "HeadraceLagUnknown"
+BOUND = "HeadraceBoundByPartitions"
+INEFFECTIVE = "HeadraceScalingIneffective"
+FLAPPING = "HeadraceFlapping"
 
 NOT_READY = {job("ready"): "0x40", job("stalled"): "0x40"}
 STORE_GONE = {job("last_end", reason="StoreUnavailable"): "1x40"}
@@ -266,4 +273,86 @@ CASES = (
         "no passes at all",
         {own("reconcile_total", result="ok"): "0x40", own("reconcile_total", result="error"): "0x40"},
     ),
+    fires(
+        LOSS,
+        "half an hour is left",
+        "shop/clicks will lose unread rows in 30m 0s",
+        {job("time_to_data_loss_seconds"): "1800x40"},
+        labels=JOB,
+    ),
+    silent(LOSS, "a day is left", {job("time_to_data_loss_seconds"): "86400x40"}),
+    silent(LOSS, "nothing will be lost", {job("arrival_rows_per_second"): "10x40"}),
+    fires(
+        LOST,
+        "rows were deleted",
+        "shop/clicks: its source deleted rows before they were read",
+        {job("rows_lost_total"): "0x25 100x15"},
+        labels=JOB,
+    ),
+    silent(LOST, "none were", {job("rows_lost_total"): "0x40"}),
+    silent(LOST, "long ago", {job("rows_lost_total"): "0x5 100x35"}),
+    fires(
+        WONT,
+        "more arrives than can ever be done",
+        "shop/clicks cannot keep up, not even with all the executors it may have",
+        {
+            job("arrival_rows_per_second"): "500x40",
+            job("capacity_at_max_rows_per_second"): "400x40",
+            query("lag_seconds"): "120x40",
+        },
+        labels=JOB,
+    ),
+    silent(
+        WONT,
+        "a burst that the lag does not feel",
+        {
+            job("arrival_rows_per_second"): "500x40",
+            job("capacity_at_max_rows_per_second"): "400x40",
+            query("lag_seconds"): "12x40",
+        },
+    ),
+    silent(
+        WONT,
+        "behind, but able",
+        {
+            job("arrival_rows_per_second"): "300x40",
+            job("capacity_at_max_rows_per_second"): "400x40",
+            query("lag_seconds"): "120x40",
+        },
+    ),
+    fires(
+        UNKNOWN,
+        "for ten minutes",
+        "shop/clicks: nobody can tell how far it is behind",
+        {job("lag_known"): "0x40", job("lag_objective_seconds"): "60x40"},
+        labels=JOB,
+    ),
+    silent(UNKNOWN, "a moment", {job("lag_known"): "1x25 0x4 1x20", job("lag_objective_seconds"): "60x40"}),
+    silent(UNKNOWN, "a job that does not scale", {job("lag_known"): "0x40"}),
+    fires(
+        BOUND,
+        "every partition has its core",
+        "shop/clicks needs more than executors can give (PartitionBound)",
+        {job("scaling_bound", reason="PartitionBound"): "1x40"},
+        labels={**JOB, "reason": "PartitionBound"},
+    ),
+    silent(BOUND, "another limit", {job("scaling_bound", reason="AtMaximum"): "1x40"}),
+    silent(BOUND, "for a moment", {job("scaling_bound", reason="SkewBound"): "0x20 1x10"}),
+    fires(
+        INEFFECTIVE,
+        "executors did not help",
+        "shop/clicks: more executors did not make it faster",
+        {job("scaling_bound", reason="ScalingIneffective"): "1x40"},
+        labels={**JOB, "reason": "ScalingIneffective"},
+    ),
+    silent(INEFFECTIVE, "they did", {job("scaling_bound", reason="ScalingIneffective"): "0x40"}),
+    fires(
+        FLAPPING,
+        "up and down",
+        "shop/clicks: the number of its executors changed 10 times in an hour",
+        {job("executors_wanted"): "2x40 3x2 2x2 3x2 2x2 3x2 2x2 3x2 2x2 3x2 2x40"},
+        labels=JOB,
+        at_minutes=75,
+    ),
+    silent(FLAPPING, "a day's work", {job("executors_wanted"): "2x20 4x20 6x20 3x20"}, at_minutes=75),
 )

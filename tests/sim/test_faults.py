@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from headrace.core.model import Code, CodeProblem, Ending
+from headrace.core.model import AttemptPhase, Code, CodeProblem, Ending, RollbackRequest
 from tests.sim.world import OperatorKilled, a_world
 
 
@@ -79,6 +79,25 @@ class AnyLife(RuleBasedStateMachine):
         self.edits += 1
         self.world.code = Code(f"code-{self.edits}")
 
+    @rule(code=st.sampled_from(["crash", "crash-after-0", "crash-after-2", "never", "hang", "code-1"]))
+    def code_of_a_kind_is_saved(self, code):
+        self.world.code = Code(code)
+
+    @rule(request=st.builds(RollbackRequest, run=st.integers(1, 6), to=st.none() | st.integers(1, 5)))
+    def a_rollback_is_asked_for(self, request):
+        self.world.ask_rollback(request)
+
+    @rule(rollback=st.sampled_from(["Auto", "Manual"]))
+    def the_policy_is_edited(self, rollback):
+        self.world.edit(upgrade={"rollback": rollback})
+
+    @precondition(lambda self: self.world.driver is not None)
+    @rule(until=st.sampled_from(["offsets", "sink", "commit"]))
+    def driver_makes_a_batch_or_a_part_of_it(self, until):
+        driver = self.world.driver
+        if driver.phase is AttemptPhase.RUNNING:
+            self.world.stream.batch(f"run-{driver.run}", size=driver.run % 3 + 1, until=until)
+
     @rule()
     def broken_code_is_saved(self):
         self.world.code = CodeProblem("job.py:1: oops")
@@ -142,6 +161,17 @@ class AnyLife(RuleBasedStateMachine):
                 assert self.world.seeds[driver.run] == (driver.run - 1, None)
 
     @invariant()
+    def every_row_is_in_the_sink_once(self):
+        assert self.world.stream.sink.lost() == []
+        assert self.world.stream.sink.repeated() == 0
+
+    @invariant()
+    def what_was_rolled_back_is_what_is_said(self):
+        status = self.world.status
+        rolled_back = status.condition("RolledBack")
+        assert (rolled_back is not None and rolled_back.status == "True") == (status.rejected is not None)
+
+    @invariant()
     def a_start_is_due_only_where_nothing_runs(self):
         status = self.world.status
         if status.next_start_at is not None:
@@ -168,9 +198,11 @@ class AnyLife(RuleBasedStateMachine):
         world.seed_problem = None
         world.code = Code("the-last-code")
         world.detach(False)
+        world.ask_rollback(None)
         world.edit(suspend=False)
-        world.settle()
+        world.settle(200)
         assert world.status.state == "Running"
+        assert world.status.last_stable.run == world.status.run.number
         assert world.status.observed_generation == world.job.generation
         assert world.pinned[world.status.run.number].revision == world.status.run.revision
         writes = world.writes

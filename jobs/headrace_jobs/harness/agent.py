@@ -21,7 +21,7 @@ from urllib.parse import parse_qs
 log = logging.getLogger("headrace")
 
 _SLOWEST_CLIENT_SECONDS = 10
-_LARGEST_BODY_BYTES = 65536
+_LARGEST_BODY_BYTES = 524288
 _OPEN_METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -34,6 +34,11 @@ class Served:
     """With how long it may take, in seconds, where the caller says so."""
 
     metrics: Callable[[], bytes]
+    scaling: Callable[[], dict[str, Any] | None]
+    """What the autoscaler has left here; None before it is known."""
+
+    keep_scaling: Callable[[dict[str, Any]], None]
+    """With what is new of it. Raises ValueError if it is not what it should be."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "headrace"
     sys_version = ""
     timeout = _SLOWEST_CLIENT_SECONDS
+    _body = b""
 
     def do_GET(self) -> None:
         self._answer("GET")
@@ -83,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer("POST")
 
     def _answer(self, method: str) -> None:
-        self._drop_body()
+        self._body = self._read_body()
         try:
             answer = self._route(method)
         except Exception:
@@ -95,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer.body)
 
-    def _route(self, method: str) -> _Answer:
+    def _route(self, method: str) -> _Answer:  # noqa: PLR0911 - one per path
         path = self.path.partition("?")[0]
         if path == "/healthz":
             return _json({"status": "ok"}) if method == "GET" else _wrong_method("GET")
@@ -107,14 +113,34 @@ class _Handler(BaseHTTPRequestHandler):
                 return _json(self.served.status())
             case "POST", "/v1/drain":
                 return self._drain()
+            case "GET", "/v1/scaling":
+                found = self.served.scaling()
+                later = _error(HTTPStatus.SERVICE_UNAVAILABLE, "the store has not been read yet")
+                return later if found is None else _json(found)
+            case "POST", "/v1/scaling":
+                return self._keep_scaling()
             case "GET", "/metrics":
                 return _Answer(HTTPStatus.OK, self.served.metrics(), _OPEN_METRICS)
             case _, "/v1/status" | "/metrics":
                 return _wrong_method("GET")
             case _, "/v1/drain":
                 return _wrong_method("POST")
+            case _, "/v1/scaling":
+                return _wrong_method("GET or POST")
             case _:
-                return _error(HTTPStatus.NOT_FOUND, "paths are /healthz, /v1/status, /v1/drain and /metrics")
+                paths = "/healthz, /v1/status, /v1/scaling, /v1/drain and /metrics"
+                return _error(HTTPStatus.NOT_FOUND, f"paths are {paths}")
+
+    def _keep_scaling(self) -> _Answer:
+        try:
+            news = json.loads(self._body)
+            if isinstance(news, dict):
+                self.served.keep_scaling(news)
+                return _json({"kept": True}, HTTPStatus.ACCEPTED)
+            error = "not an object"
+        except ValueError as wrong:
+            error = str(wrong)
+        return _error(HTTPStatus.BAD_REQUEST, f"the body must be decisions as JSON: {error}")
 
     def _drain(self) -> _Answer:
         given = parse_qs(self.path.partition("?")[2]).get("timeoutSeconds")
@@ -138,12 +164,13 @@ class _Handler(BaseHTTPRequestHandler):
         asked = uid or "(no X-Headrace-Uid given)"
         return _error(HTTPStatus.CONFLICT, f"this is attempt {self.uid}, not {asked}")
 
-    def _drop_body(self) -> None:
+    def _read_body(self) -> bytes:
+        """Nothing of one that is too large, whose connection ends."""
         length = self.headers.get("Content-Length", "0")
         if not length.isdigit() or int(length) > _LARGEST_BODY_BYTES:
             self.close_connection = True
-            return
-        self.rfile.read(int(length))
+            return b""
+        return self.rfile.read(int(length))
 
     def log_message(self, format: str, *args: Any) -> None:
         log.debug("agent: " + format, *args)

@@ -163,8 +163,17 @@ class Driver:
 
     def _serve(self) -> None:
         from headrace_jobs.harness.agent import Agent, Served  # noqa: PLC0415 - overlaps with the JVM's start
+        from headrace_jobs.harness.scaling_ring import ScalingRing  # noqa: PLC0415
 
-        served = Served(status=self._status, drain=self._drain, metrics=self._metrics)
+        ring = ScalingRing(self._run_file)
+        ring.start()
+        served = Served(
+            status=self._status,
+            drain=self._drain,
+            metrics=self._metrics,
+            scaling=ring.content,
+            keep_scaling=ring.keep,
+        )
         Agent(self._listening, token=self._token, uid=self._run_file.uid, served=served).start()
 
     def _run_application(self, jvm: DriverJvm) -> None:
@@ -244,6 +253,8 @@ class Driver:
             "sparkVersion": self._spark_version,
             "uiUrl": self._ui_url,
             "startedAt": self._started_at,
+            "at": iso(time.time()),
+            "executors": self._observer.executors if self._observer else None,
             "application": {"finished": self._conductor.application_finished},
             "queries": [to_status(view, clock_offset=offset) for view in self._views()],
         }

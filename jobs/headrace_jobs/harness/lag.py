@@ -1,4 +1,4 @@
-"""How far behind its sources a query is: from the offsets in its progress, or, for files, from the directory.
+"""How far behind its sources a query is: from live offsets of Kafka, those in its progress, or a directory.
 
 What cannot be known is said to be unknown, with the reason: a zero would tell an autoscaler to scale down.
 """
@@ -9,42 +9,101 @@ import glob
 import json
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote, urlparse
 
-from headrace_jobs.harness.view import Lag
+from headrace_jobs.harness.lag_age import OffsetHistory
+from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets, SourceOffsets, together
+from headrace_jobs.harness.view import NO_PROGRESS_YET, Lag, iso
 
 _DESCRIBED = re.compile(r"^(?P<kind>\w+)\[(?P<where>.*?)\]?$", re.DOTALL)
 _LOG_NAME = re.compile(r"^(?P<number>\d+)(?P<compact>\.compact)?$")
 
 
+class LiveTopics(Protocol):
+    """Kafka, asked now."""
+
+    def look(self, query: str, index: int) -> SourceOffsets | None:
+        """Raises LookFailed. None: it cannot be asked, and only the query's progress tells."""
+        ...
+
+    def descriptions(self, query: str) -> list[str]: ...
+
+
 class LagMeter:
-    """Measures the queries of one run; remembers which files were read, so that each look is cheap."""
+    """Measures the queries of one run. For one thread.
 
-    def __init__(self, run_path: str) -> None:
+    It remembers which files were read, so that each look is cheap, and how far sources reached, which tells
+    since when what is unread waits.
+    """
+
+    def __init__(
+        self, run_path: str, topics: LiveTopics | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
         self._run_directory = local_directory(run_path)
+        self._topics = topics
+        self._clock = clock
         self._read_files: dict[tuple[str, int], ReadFiles] = {}
+        self._histories: dict[str, OffsetHistory] = {}
 
-    def measure(self, query: str, progress: dict[str, Any]) -> Lag:
-        return total(
-            [self._of_source(query, index, source) for index, source in enumerate(progress["sources"])]
-        )
+    def measure(self, query: str, progress: dict[str, Any] | None) -> Lag:
+        """`progress` is Spark's newest of the query; None before there was any."""
+        if progress is not None:
+            sources = progress["sources"]
+        elif self._topics is not None:
+            sources = [{"description": one} for one in self._topics.descriptions(query)]
+        else:
+            return NO_PROGRESS_YET
+        at = _moment_of(progress) or self._clock()
+        lag = total([self._of_source(query, index, source, at) for index, source in enumerate(sources)])
+        return self._aged(query, lag)
 
-    def _of_source(self, query: str, index: int, source: dict[str, Any]) -> Lag:
+    def _of_source(self, query: str, index: int, source: dict[str, Any], at: float) -> Lag:
         description = source.get("description") or ""
         kind, where = _kind_and_place(description)
         match kind:
             case "FileStreamSource":
                 return self._of_files(query, index, where)
             case "KafkaV2":
-                return offsets_behind(source, "as of the last progress; Kafka's end offsets move on since")
+                return self._of_kafka(query, index, source, at)
             case _ if "PythonMicroBatchStream" in description:
-                return offsets_behind(source, "in units of the source's own offsets")
+                return offsets_behind(source, "in units of the source's own offsets", at)
             case _:
                 return unknown(f"the source {kind} does not tell how much is waiting")
+
+    def _of_kafka(self, query: str, index: int, source: dict[str, Any], at: float) -> Lag:
+        try:
+            live = self._topics.look(query, index) if self._topics is not None else None
+        except LookFailed as error:
+            return unknown(str(error))
+        if live is None:
+            return offsets_behind(source, "as of the last progress; Kafka's end offsets move on since", at)
+        return of_offsets(live, "Kafka's end offsets, as they are now, less what is committed")
+
+    def _aged(self, query: str, lag: Lag) -> Lag:
+        """With the time since when it waits, from records where they could be read, else from the history."""
+        history = self._histories.setdefault(query, OffsetHistory())
+        if lag.offsets is None or not lag.known:
+            history.note(0.0, None)
+            return lag
+        read = {
+            name: one.earliest if one.committed is None else one.committed
+            for name, one in lag.offsets.partitions.items()
+        }
+        told = {
+            name: (one.end, at)
+            for name, one in lag.offsets.partitions.items()
+            if (at := read[name]) is not None
+        }
+        history.note(lag.offsets.at, told if len(told) == len(read) else None)
+        offsets = lag.offsets.with_ages(history.since())
+        since = offsets.behind_since
+        return replace(lag, offsets=offsets, behind_since=iso(since) if since is not None else None)
 
     def _of_files(self, query: str, index: int, where: str) -> Lag:
         directory = local_directory(where)
@@ -53,10 +112,18 @@ class LagMeter:
         log = self._run_directory / "queries" / query / "sources" / str(index)
         read = self._read_files.setdefault((query, index), ReadFiles(log))
         try:
-            waiting = sum(1 for file in files_below(str(directory)) if file not in read.paths())
+            taken = read.paths()
+            waiting = sum(1 for file in files_below(str(directory)) if file not in taken)
         except OSError as error:
             return unknown(f"the files in {directory} cannot be counted: {error.strerror}")
-        return Lag(known=True, rows=None, files=waiting, why=f"files in {directory} that were not read yet")
+        files = PartitionOffsets(end=len(taken) + waiting, committed=len(taken))
+        return Lag(
+            known=True,
+            rows=None,
+            files=waiting,
+            why=f"files in {directory} that were not read yet",
+            offsets=SourceOffsets(at=self._clock(), partitions={f"files/{index}": files}),
+        )
 
 
 @dataclass
@@ -93,10 +160,18 @@ def total(lags: list[Lag]) -> Lag:
         rows=sum(rows) if rows else None,
         files=sum(files) if files else None,
         why="; ".join(dict.fromkeys(lag.why for lag in lags)),
+        offsets=together(lag.offsets for lag in lags if lag.offsets is not None),
     )
 
 
-def offsets_behind(source: dict[str, Any], why: str) -> Lag:
+def of_offsets(offsets: SourceOffsets, why: str) -> Lag:
+    behind = offsets.behind
+    if behind is None:
+        return unknown("not every partition tells its offsets")
+    return Lag(known=True, rows=behind, files=None, why=why, offsets=offsets)
+
+
+def offsets_behind(source: dict[str, Any], why: str, at: float = 0.0) -> Lag:
     """Latest minus read, over all partitions; both are nested maps of numbers."""
     latest, read = source.get("latestOffset"), source.get("endOffset")
     if latest is None:
@@ -104,7 +179,14 @@ def offsets_behind(source: dict[str, Any], why: str) -> Lag:
     ends, reads = dict(numbers_in(latest)), dict(numbers_in(read))
     if not ends or ends.keys() - reads.keys():
         return unknown("the source's offsets are not plain numbers")
-    return Lag(known=True, rows=sum(max(0, ends[key] - reads[key]) for key in ends), files=None, why=why)
+    partitions = {"/".join(key) or "0": PartitionOffsets(ends[key], reads[key]) for key in ends}
+    return of_offsets(SourceOffsets(at=at, partitions=partitions), why)
+
+
+def _moment_of(progress: dict[str, Any] | None) -> float | None:
+    """Offsets are asked for at the begin of a trigger, which is Spark's timestamp."""
+    stamp = (progress or {}).get("timestamp")
+    return datetime.fromisoformat(stamp).timestamp() if stamp else None
 
 
 def unknown(why: str) -> Lag:

@@ -1,19 +1,15 @@
 """Since when a query is behind, from the offsets that its sources told over time. Pure.
 
-A source tells how far it reaches at each trigger. Of these we keep a history; the oldest unread row of a
+At each look a source tells how far it reaches. Of these we keep a history; the oldest unread row of a
 partition came when the partition grew beyond what was read. The partition that waits longest speaks for all.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import pairwise
-from typing import Any
-
-from headrace_jobs.harness.lag import numbers_in
 
 _SPACING_SECONDS = 10.0
 _KEPT = 180  # half an hour
@@ -29,41 +25,37 @@ class _Sample:
 class OffsetHistory:
     """Of one query."""
 
-    _partitions: tuple[tuple[str, ...], ...] = ()
+    _partitions: tuple[str, ...] = ()
     _samples: deque[_Sample] = field(default_factory=lambda: deque(maxlen=_KEPT))
     _newest: _Sample | None = None
     _read: tuple[int, ...] | None = None
 
-    def note(self, progress: dict[str, Any]) -> None:
-        sources = enumerate(progress["sources"])
-        told = [
-            (str(index), source.get("latestOffset"), source.get("endOffset")) for index, source in sources
-        ]
-        ends = {(name, *path): number for name, end, _ in told for path, number in numbers_in(end)}
-        read = {(name, *path): number for name, _, at in told for path, number in numbers_in(at)}
-        if not ends or ends.keys() != read.keys():
+    def note(self, at: float, told: Mapping[str, tuple[int, int]] | None) -> None:
+        """By partition its end and what is read of it; None if that is not known."""
+        if not told:
             self._read = None
             return
-        if (partitions := tuple(sorted(ends))) != self._partitions:
+        if (partitions := tuple(sorted(told))) != self._partitions:
             self._partitions = partitions
             self._samples.clear()
-        # Offsets are asked for at the begin of a trigger, which is Spark's timestamp.
-        at = datetime.fromisoformat(progress["timestamp"]).timestamp()
-        self._newest = _Sample(at, tuple(ends[one] for one in partitions))
-        self._read = tuple(read[one] for one in partitions)
+        self._newest = _Sample(at, tuple(told[one][0] for one in partitions))
+        self._read = tuple(told[one][1] for one in partitions)
         if not self._samples or at - self._samples[-1].at >= _SPACING_SECONDS:
             self._samples.append(self._newest)
 
-    def behind_since(self) -> float | None:
-        """None if it cannot be known. If everything told was read, what is unread came after it was told."""
+    def since(self) -> dict[str, float | None]:
+        """By partition. If everything told was read, what is unread came after it was told."""
         if self._read is None or self._newest is None:
-            return None
+            return {}
         history = [*self._samples, self._newest]
-        since = [
-            _since([(one.at, one.ends[index]) for one in history], read)
-            for index, read in enumerate(self._read)
-        ]
-        known = [one for one in since if one is not None]
+        return {
+            name: _since([(one.at, one.ends[index]) for one in history], read)
+            for index, (name, read) in enumerate(zip(self._partitions, self._read, strict=True))
+        }
+
+    def behind_since(self) -> float | None:
+        """None if it cannot be known."""
+        known = [one for one in self.since().values() if one is not None]
         return min(known) if known else None
 
 

@@ -139,6 +139,10 @@ class QueryRegistry:
         with self._changed:
             return list(self._queries.values())
 
+    def java_query(self, name: str) -> Any:
+        with self._changed:
+            return self._queries[name].java
+
     def active(self) -> list[ManagedQuery]:
         return [query for query in self.all() if query.isActive]
 

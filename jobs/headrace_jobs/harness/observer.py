@@ -1,4 +1,7 @@
-"""Follows the queries by asking, from one thread: a listener in Python would slow every batch down."""
+"""Follows the queries by asking: a listener in Python would slow every batch down.
+
+One thread asks Spark, another one measures the lag: a broker that does not answer must not hide a batch.
+"""
 
 from __future__ import annotations
 
@@ -12,34 +15,48 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
-from headrace_jobs.harness.lag_age import OffsetHistory
 from headrace_jobs.harness.managed import ManagedQuery, QueryRegistry
-from headrace_jobs.harness.view import Lag, QueryView, iso, with_progress, with_status
+from headrace_jobs.harness.view import Lag, QueryView, with_progress, with_status
 
 log = logging.getLogger("headrace")
 
 POLL_SECONDS = 0.5
-_LAG_SECONDS = 5.0
+# An autoscaler asks a little less often, and must find something new.
+_LAG_SECONDS = 8.0
 
-MeasureLag = Callable[[str, dict[str, Any]], Lag]
+MeasureLag = Callable[[str, dict[str, Any] | None], Lag]
+CountExecutors = Callable[[], int | None]
+MeasureSkew = Callable[[str], float | None]
 
 
 class Observer:
     """Keeps the newest view of each query. Reading it never waits for the JVM."""
 
-    def __init__(self, registry: QueryRegistry, measure_lag: MeasureLag, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        registry: QueryRegistry,
+        measure_lag: MeasureLag,
+        clock: Callable[[], float],
+        *,
+        count_executors: CountExecutors = lambda: None,
+        measure_skew: MeasureSkew = lambda _run_id: None,
+    ) -> None:
         self._registry = registry
         self._measure_lag = measure_lag
         self._clock = clock
+        self._count_executors = count_executors
+        self._measure_skew = measure_skew
         self._lock = threading.Lock()
         self._views: dict[str, QueryView] = {}
         self._seen: dict[str, tuple[Any, ...]] = {}
         self._lag_due: dict[str, float] = {}
-        self._offsets: dict[str, OffsetHistory] = {}
+        # Executors that are there now; None until somebody has counted.
+        self.executors: int | None = None
         self.last_look = clock()
 
     def start(self) -> None:
-        threading.Thread(target=self._follow, name="headrace-observer", daemon=True).start()
+        for work, name in ((self.look, "observer"), (self.measure, "lag")):
+            threading.Thread(target=self._repeat, args=(work,), name=f"headrace-{name}", daemon=True).start()
 
     def views(self) -> list[QueryView]:
         with self._lock:
@@ -52,6 +69,7 @@ class Observer:
 
     def look(self) -> None:
         """One round over all queries."""
+        self.executors = self._count_executors()
         for query in self._registry.all():
             before = self._view_of(query)
             # Its end is noted first, so that the last progress is read after it.
@@ -69,16 +87,41 @@ class Observer:
                     error=failure and failure.sentence,
                 )
             with self._lock:
-                stuck = self._views.get(query.query_name, after).stuck
-                self._views[query.query_name] = replace(after, stuck=stuck and after.active)
+                # What others have noted meanwhile stays.
+                now = self._views.get(query.query_name, after)
+                theirs = now if now.run_id == after.run_id else after
+                self._views[query.query_name] = replace(
+                    after,
+                    stuck=theirs.stuck and after.active,
+                    lag=theirs.lag,
+                    task_skew=theirs.task_skew,
+                )
         self.last_look = self._clock()
 
-    def _follow(self) -> None:
+    def measure(self) -> None:
+        """The lag of each query for which it is time."""
+        for view in self.views():
+            began = self._clock()
+            if not view.active or began < self._lag_due.get(view.run_id, 0):
+                continue
+            lag, skew = self._measure_lag(view.name, view.progress), self._measure_skew(view.run_id)
+            with self._lock:
+                if (now := self._views[view.name]).run_id == view.run_id:
+                    self._views[view.name] = replace(now, lag=lag, task_skew=skew)
+            # Listing a large directory takes its time: at most a twentieth of ours. Who waited in vain asks
+            # again soon, or would learn late that there is an answer.
+            now_at = self._clock()
+            rest = 19 * (now_at - began) if lag.known else 0.0
+            self._lag_due[view.run_id] = max(began + _LAG_SECONDS, now_at + rest)
+
+    def _repeat(self, work: Callable[[], None]) -> None:
         while True:
             try:
-                self.look()
+                work()
             except Py4JError:
                 log.debug("the JVM did not answer the observer", exc_info=True)
+            except Exception:
+                log.exception("the observer failed, and goes on")
             time.sleep(POLL_SECONDS)
 
     def _view_of(self, query: ManagedQuery) -> QueryView:
@@ -91,19 +134,9 @@ class Observer:
 
     def _updated(self, query: ManagedQuery, view: QueryView) -> QueryView:
         java = query.java
-        offsets = self._offsets.setdefault(query.run_id, OffsetHistory())
         for progress in self._new_progress(query.run_id, java):
-            view = with_progress(view, progress)
-            offsets.note(progress)
-        view = with_status(view, json.loads(java.status().json()), self._clock())
-        now = self._clock()
-        if view.progress is not None and now >= self._lag_due.get(query.run_id, 0):
-            lag = self._measure_lag(query.query_name, view.progress)
-            since = offsets.behind_since() if lag.rows else None
-            view = replace(view, lag=replace(lag, behind_since=iso(since) if since is not None else None))
-            # Listing a large directory takes its time: at most a twentieth of ours.
-            self._lag_due[query.run_id] = now + max(_LAG_SECONDS, 20 * (self._clock() - now))
-        return view
+            view = with_progress(view, progress, executors=self.executors)
+        return with_status(view, json.loads(java.status().json()), self._clock())
 
     def _new_progress(self, run_id: str, java: Any) -> list[dict[str, Any]]:
         """What came since the last look, oldest first. Spark keeps a few hundred."""

@@ -17,6 +17,7 @@ from headrace_jobs.harness.driver_jvm import Gateway
 from headrace_jobs.harness.endings import QueryEnd
 from headrace_jobs.harness.failure import UserCode
 from headrace_jobs.harness.kafka_defaults import give_kafka_defaults
+from headrace_jobs.harness.kafka_lag import KafkaTopics
 from headrace_jobs.harness.lag import LagMeter
 from headrace_jobs.harness.managed import QueryRegistry
 from headrace_jobs.harness.manager import take_over_manager
@@ -24,6 +25,7 @@ from headrace_jobs.harness.observer import Observer
 from headrace_jobs.harness.patches import Patches
 from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.harness.session import guard_session, open_session
+from headrace_jobs.harness.tracker import Tracker
 from headrace_jobs.harness.writer import take_over_writers
 from headrace_jobs.jvm import check_spark_version
 
@@ -67,6 +69,15 @@ def take_over_spark(
         give_kafka_defaults(patches, run_file.kafka)
     take_over_writers(patches, run_file, registry, beginnings(run_file, seed.result(), control.batches))
     take_over_manager(patches, registry)
-    observer = Observer(registry, LagMeter(run_file.run_path).measure, time.monotonic)
+    context: Any = session.sparkContext
+    tracker = Tracker(context._jvm, context._gateway, context._jsc.sc())
+    topics = KafkaTopics(context._jvm, registry.java_query)
+    observer = Observer(
+        registry,
+        LagMeter(run_file.run_path, topics).measure,
+        time.monotonic,
+        count_executors=tracker.executors,
+        measure_skew=tracker.task_skew,
+    )
     observer.start()
     return SparkSide(session, registry, control, observer)

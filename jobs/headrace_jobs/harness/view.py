@@ -7,8 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from headrace_jobs.harness.offsets import SourceOffsets, to_report
+
 _SOURCE_FIELDS = ("description", "startOffset", "endOffset", "latestOffset", "numInputRows")
 PROCESSING = "Processing new data"
+# Enough for whoever asks every quarter of a minute, also where batches take a tenth of a second.
+_BATCHES_KEPT = 200
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,8 @@ class Lag:
     why: str
     # About when the oldest unread row came; None if that is unknown, or if nothing is unread.
     behind_since: str | None = None
+    # Partition by partition, where the source has any.
+    offsets: SourceOffsets | None = None
 
 
 NO_PROGRESS_YET = Lag(known=False, rows=None, files=None, why="no batch has ended yet")
@@ -32,6 +38,18 @@ class Latency:
 
     mean_seconds: float
     worst_seconds: float
+
+
+@dataclass(frozen=True)
+class FinishedBatch:
+    """What an autoscaler learns from."""
+
+    number: int
+    started_at: str
+    seconds: float
+    rows: int
+    # Executors that were there when it ended; None where nobody could tell.
+    executors: int | None
 
 
 @dataclass(frozen=True)
@@ -65,7 +83,11 @@ class QueryView:
     # Of the newest batch with rows. None while the query finds nothing: an old number would look like news.
     latency: Latency | None = None
     totals: Totals = Totals()
+    # The newest ones, oldest first.
+    batches: tuple[FinishedBatch, ...] = ()
     lag: Lag = NO_PROGRESS_YET
+    # Longest task over the median one, in shuffles of the newest batch; None where nobody measured it.
+    task_skew: float | None = None
 
     @property
     def committed_batch(self) -> int | None:
@@ -118,6 +140,12 @@ class QueryView:
         return round(sum(shares), 3) if shares else None
 
     @property
+    def shuffle_partitions(self) -> int | None:
+        """The tasks of its stateful stages, which the checkpoint has fixed; None without state."""
+        operators = (self.batch or {}).get("stateOperators") or []
+        return max((operator.get("numShufflePartitions") or 0 for operator in operators), default=0) or None
+
+    @property
     def state_file_bytes(self) -> int | None:
         return self._rocksdb_bytes("rocksdbSstFileSize")
 
@@ -150,7 +178,7 @@ def ended_at(progress: dict[str, Any]) -> float:
     return datetime.fromisoformat(progress["timestamp"]).timestamp() + _duration_ms(progress) / 1000
 
 
-def with_progress(view: QueryView, progress: dict[str, Any]) -> QueryView:
+def with_progress(view: QueryView, progress: dict[str, Any], *, executors: int | None = None) -> QueryView:
     """One more progress of Spark's, in the order in which they came."""
     # Whatever was busy has just ended.
     view = replace(view, progress=progress, busy_since=None)
@@ -164,8 +192,21 @@ def with_progress(view: QueryView, progress: dict[str, Any]) -> QueryView:
         late_rows_dropped=view.totals.late_rows_dropped + late,
         batch_seconds=view.totals.batch_seconds + _duration_ms(progress) / 1000,
     )
-    # A batch without rows only moves the watermark, and says nothing of events.
-    return replace(view, batch=progress, totals=totals, latency=_latency(progress) or view.latency)
+    finished = FinishedBatch(
+        number=progress["batchId"],
+        started_at=progress["timestamp"],
+        seconds=_duration_ms(progress) / 1000,
+        rows=progress["numInputRows"],
+        executors=executors,
+    )
+    return replace(
+        view,
+        batch=progress,
+        totals=totals,
+        batches=(*view.batches[1 - _BATCHES_KEPT :], finished),
+        # A batch without rows only moves the watermark, and says nothing of events.
+        latency=_latency(progress) or view.latency,
+    )
 
 
 def _latency(batch: dict[str, Any]) -> Latency | None:
@@ -227,6 +268,9 @@ def to_status(view: QueryView, *, clock_offset: float) -> dict[str, Any]:
         "eventLatencyWorstSeconds": view.latency.worst_seconds if view.latency else None,
         "lateRowsDropped": view.totals.late_rows_dropped,
         "lag": _lag(view.lag),
+        "batches": [_finished(batch) for batch in view.batches],
+        "shufflePartitions": view.shuffle_partitions,
+        "taskSkew": view.task_skew,
         "lastProgressAt": view.last_progress_at,
         "lastCommitAt": view.last_commit_at,
         "sources": [_source(source) for source in progress["sources"]] if progress else [],
@@ -253,7 +297,13 @@ def _lag(lag: Lag) -> dict[str, Any]:
         "files": lag.files,
         "why": lag.why,
         "behindSince": lag.behind_since,
+        "offsets": to_report(lag.offsets) if lag.known and lag.offsets is not None else None,
     }
+
+
+def _finished(batch: FinishedBatch) -> list[Any]:
+    """A list, because there are many: number, seconds, rows, executors, begin."""
+    return [batch.number, batch.seconds, batch.rows, batch.executors, batch.started_at]
 
 
 def _source(source: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import re
 from headrace_jobs.store.interface import Store
 
 # What a job keeps of its runs. Whatever else lies beside them is not ours to remove.
-_OF_RUNS = re.compile(r"^((run|rehearsal)-\d+|_probe)/$")
+_OF_RUNS = re.compile(r"^((run|rehearsal)-\d+|_probe|_scaling)/$")
 
 
 def remove_runs(store: Store, lineage: str) -> list[str]:

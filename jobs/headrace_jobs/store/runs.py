@@ -8,6 +8,8 @@ run-<n>/_sinks/<query>         what the query writes to, as Spark describes it
 run-<n>/queries/<name>/        Spark's checkpoint of one query
 run-<n>/_logs/attempt-<k>.log  the end of the log of an attempt that failed
 run-<n>/_events/               Spark's event logs, where the job asks for them
+
+Beside the runs lies _scaling/ring.json: what the autoscaler has decided and remembers.
 """
 
 from __future__ import annotations

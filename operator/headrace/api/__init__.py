@@ -25,6 +25,7 @@ from headrace.api.savepoint import (
     StreamSavepointStatus,
     Verification,
 )
+from headrace.api.scaling import Autoscaling
 from headrace.api.status import (
     Attempt,
     Beginning,
@@ -54,6 +55,7 @@ __all__ = [
     "VERSION",
     "Application",
     "Attempt",
+    "Autoscaling",
     "Beginning",
     "Change",
     "Condition",

@@ -72,7 +72,7 @@ class ExecutorsStatus(StatusModel):
     target: int | None = plain_field("How many there should be.", default=None, ge=0)
     selector: str = plain_field("Label selector of their pods.", default="")
     reason: str | None = plain_field("Why this target, in a sentence with numbers.", default=None)
-    decided_at: Timestamp | None = plain_field("When the target last changed.", default=None)
+    decided_at: Timestamp | None = plain_field("When the autoscaler last changed the target.", default=None)
 
 
 class UserFrame(StatusModel):

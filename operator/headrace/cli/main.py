@@ -205,6 +205,40 @@ def simulate(
     click.echo(f"\n  wrote {path}")
 
 
+@main.command()
+@click.argument("manifest", type=EXISTING_FILE)
+@click.option(
+    "--state-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Default: .headrace beside the manifest.",
+)
+@click.option(
+    "--file", "code_file", type=EXISTING_FILE, help="Run this file instead of spec.application.file."
+)
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Default: for people.")
+def plan(manifest: Path, *, state_dir: Path | None, code_file: Path | None, output: str | None) -> None:
+    """What saving MANIFEST and its code would do to the job of `headrace dev`: nothing is changed.
+
+    Exit codes: 0 nothing changes or it is applied live, 10 it makes a new run, 20 it is refused.
+    """
+    from datetime import UTC, datetime  # noqa: PLC0415
+
+    from headrace.cli.editing import against_local  # noqa: PLC0415
+    from headrace.cli.planning import loaded_jobs, print_plans  # noqa: PLC0415
+
+    edits = [
+        against_local(
+            job,
+            state_dir or manifest.parent / ".headrace",
+            manifest_dir=manifest.parent,
+            code_file=code_file,
+            now=datetime.now(UTC),
+        )
+        for job in loaded_jobs(manifest).jobs
+    ]
+    print_plans(edits, output)
+
+
 def _fail(text: str) -> NoReturn:
     click.echo(text, err=True)
     sys.exit(2)

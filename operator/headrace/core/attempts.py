@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from headrace.api import StreamJobStatus
-from headrace.core.actions import ScaleExecutors
 from headrace.core.beginning import earlier_lineage
 from headrace.core.conditions import Fact
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled_facts
+from headrace.core.executors import BOUNDARY_RECHECK, awaits_boundary, scale, scaling_said
 from headrace.core.finite import due_at, outlook, with_completion
 from headrace.core.model import AttemptPhase, Ended, Ending, ObservedAttempt, Problem
 from headrace.core.restarts import hold_reason, record_ending, without_failures
@@ -98,14 +98,16 @@ def _running(context: Context, seen: ObservedAttempt) -> Decision:
             problem.reason, f"the driver runs without an executor. {problem.message}"
         )
         return Decision(
-            status=status, state="Waiting", facts=(ready, *(refusal or rest)), actions=_scale(context)
+            status=status, state="Waiting", facts=(ready, *(refusal or rest)), actions=scale(context)
         )
     ready = Fact(type="Ready", true=True, reason="Running", message="all queries are active")
     return Decision(
         status=status,
         state="Running",
         facts=(ready, *(refusal or _settled())),
-        actions=_scale(context),
+        actions=scale(context),
+        says=scaling_said(context),
+        recheck_at=context.now + BOUNDARY_RECHECK if awaits_boundary(context) else None,
     )
 
 
@@ -113,22 +115,6 @@ def no_executor(context: Context) -> Problem | None:
     """Why there is nobody to do the work, if so: a query without executors is active, and stands still."""
     executors = context.observed.executors
     return executors.waiting if executors is not None and executors.ready == 0 else None
-
-
-def _scale(context: Context) -> tuple[ScaleExecutors, ...]:
-    """A refused edit is refused as a whole: its number of executors is not taken either.
-
-    One that was rolled back had been taken: its live fields hold.
-    """
-    run, executors = context.status.run, context.observed.executors
-    assert run is not None and run.attempt is not None  # it is running
-    count = context.job.spec.executors.count
-    refused = context.refused is not None and context.status.rejected is None
-    if refused or executors is None or executors.asked in (None, count):
-        return ()
-    return (
-        ScaleExecutors(run=run.number, attempt=run.attempt.number, epoch=run.attempt.epoch, replicas=count),
-    )
 
 
 def _next_attempt(context: Context) -> Decision:

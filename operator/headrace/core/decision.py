@@ -42,6 +42,8 @@ class Decision:
     actions: tuple[Action, ...] = ()
     says: tuple[Sentence, ...] = ()
     recheck_at: datetime | None = None
+    # Why the edit is not taken, if one is refused: nothing of it counts then.
+    refused: Sentence | None = None
 
     def saying(self, first: Sentence) -> Decision:
         return replace(self, says=(first, *self.says))

@@ -34,7 +34,8 @@ def before_upgrade(context: Context, operation: Operation) -> Decision | None:
             assert held is not None  # the last question always answers
             # Refused by the platform, it is asked for again: quotas and rights change without our knowing.
             again = () if _exists(context, name) else (TakeSavepoint(name=name, cause="Upgrade"),)
-            return replace(held, actions=(*held.actions, *again))
+            refused = Sentence(asked.reason, asked.message)
+            return replace(held, actions=(*held.actions, *again), refused=refused)
         case _:
             return _meanwhile(context, asked, name)
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from headrace.api import StreamJobSpec, UserFrame
+from headrace.core.advice import Advice
 from headrace.core.savepoints import Known
 
 
@@ -221,6 +222,8 @@ class Observed:
     start_problem: Problem | None = None
     # None where there are none to be seen: `headrace dev` runs them inside the driver.
     executors: ObservedExecutors | None = None
+    # What the autoscaler last had to say that is worth a word; None before it has looked.
+    advice: Advice | None = None
     earlier: EarlierLineage | None = None
     # None where there is none of that name, or where nobody needs to know.
     savepoint: ObservedSavepoint | None = None

@@ -30,6 +30,7 @@ intent in the status and performs it then; results are never written, they are o
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from headrace.api import PAUSE_ANNOTATION, StreamJobStatus
@@ -38,7 +39,8 @@ from headrace.core.actions import AbandonAttempt, DrainAttempt
 from headrace.core.changes import classify
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Context, Decision, Plan, progress_facts, stalled
-from headrace.core.executors import executors_status
+from headrace.core.edit_steps import live_news, sentence
+from headrace.core.executors import executors_status, kept_conditions, lag_status, scaling_facts
 from headrace.core.model import Code, Job, Observed, ObservedAttempt
 from headrace.core.refusing import refuse_edit
 from headrace.core.saving import keep_savepoints
@@ -50,21 +52,23 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
     context = Context(job=job, status=status, observed=observed, now=now)
     context = upgrade.without_lost_code(rollback.without_answered_rejection(context))
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
-    facts = (*decision.facts, *rollback.facts(decision.status))
+    shown = replace(context, refused=decision.refused)
+    facts = (*decision.facts, *rollback.facts(decision.status), *scaling_facts(shown))
     saving = keep_savepoints(context)
     after = decision.status.model_copy(
         update={
             "state": decision.state,
             "observed_generation": job.generation,
-            "conditions": with_facts(status.conditions, facts, now=now, generation=job.generation),
-            "executors": executors_status(context),
+            "conditions": with_facts(kept_conditions(shown), facts, now=now, generation=job.generation),
+            "executors": executors_status(shown),
+            "lag": lag_status(shown),
             "last_savepoint": saving.last,
         }
     )
     return Plan(
         status=after,
         actions=(*deletion.hold(job), *decision.actions, *saving.actions),
-        says=(*decision.says, *saving.says),
+        says=(*live_news(context, after), *decision.says, *saving.says),
         recheck_at=decision.recheck_at,
         schedule_at=saving.look_at,
         savepoints=saving.summary,
@@ -161,7 +165,8 @@ def edited(context: Context) -> Decision | None:
         return None
     if (problem := rollback.stands_rejected(context)) is not None:
         return refuse_edit(context, problem.reason, problem.message)
-    return upgrade.begin(context, change.sentence() if change.needs_run else "the code changed", change)
+    code_changed = pinned.code != code.digest
+    return upgrade.begin(context, sentence(change, context.job.spec, code_changed=code_changed), change)
 
 
 def refused_request(context: Context) -> Decision | None:

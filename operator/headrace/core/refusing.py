@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headrace.core import verification
 from headrace.core.decision import Context, Decision, Sentence
 
 
 def refuse_edit(context: Context, reason: str, message: str) -> Decision:
     """The edit is not taken; what runs goes on, under the spec it was pinned with."""
-    decided = verification.watch(context.refusing(reason, message))
+    decided = replace(
+        verification.watch(context.refusing(reason, message)), refused=Sentence(reason, message)
+    )
     already = any(
         c.type == "Stalled" and c.reason == reason and c.message == message for c in context.conditions
     )

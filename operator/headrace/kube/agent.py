@@ -34,6 +34,14 @@ class Agents(Protocol):
         """Whether the agent has taken the request. A driver that drains already keeps to its first limit."""
         ...
 
+    async def scaling(self, address: AgentAddress) -> dict[str, Any] | None:
+        """What the autoscaler has left with the job; None where the agent cannot say (yet)."""
+        ...
+
+    async def keep_scaling(self, address: AgentAddress, news: dict[str, Any]) -> bool:
+        """Whether the agent has taken it."""
+        ...
+
 
 @dataclass(frozen=True)
 class AgentTokens:
@@ -59,7 +67,15 @@ class HttpAgents:
         path = f"/v1/drain?timeoutSeconds={timeout_seconds}"
         return await self._call("POST", path, address) is not None
 
-    async def _call(self, method: str, path: str, address: AgentAddress) -> dict[str, Any] | None:
+    async def scaling(self, address: AgentAddress) -> dict[str, Any] | None:
+        return await self._call("GET", "/v1/scaling", address)
+
+    async def keep_scaling(self, address: AgentAddress, news: dict[str, Any]) -> bool:
+        return await self._call("POST", "/v1/scaling", address, body=news) is not None
+
+    async def _call(
+        self, method: str, path: str, address: AgentAddress, *, body: dict[str, Any] | None = None
+    ) -> dict[str, Any] | None:
         host = f"[{address.ip}]" if ":" in address.ip else address.ip
         headers = {
             "Authorization": f"Bearer {self.tokens.of(address.uid)}",
@@ -67,7 +83,7 @@ class HttpAgents:
         }
         try:
             async with self.session.request(
-                method, f"http://{host}:{self.port}{path}", headers=headers, timeout=_TIMEOUT
+                method, f"http://{host}:{self.port}{path}", headers=headers, json=body, timeout=_TIMEOUT
             ) as response:
                 return await _read(response) if response.status < 300 else None
         except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError):

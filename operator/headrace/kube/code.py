@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headrace.api import Application
+from headrace.api.application import ConfigMapFile
 from headrace.core.model import Code, CodeProblem
-from headrace.kube.client import Api
+from headrace.kube.client import Api, Object
 from headrace.kube.errors import NotFound
 from headrace.kube.resources import CONFIG_MAPS
 
@@ -31,14 +32,21 @@ async def look_at_code(api: Api, namespace: str, application: Application) -> So
     wanted = application.config_map
     if wanted is None:
         return Sources(NAMED_BY_SPEC)
-    where = "spec.application.configMap"
     try:
         found = await api.get(CONFIG_MAPS, namespace, wanted.name)
     except NotFound:
+        found = None
+    return code_in(found, wanted, namespace)
+
+
+def code_in(config_map: Object | None, wanted: ConfigMapFile, namespace: str) -> Sources:
+    """The code that an application names, in the ConfigMap as it was found; None where there is none."""
+    where = "spec.application.configMap"
+    if config_map is None:
         return Sources(CodeProblem(f"{where}: there is no ConfigMap {wanted.name} in namespace {namespace}"))
-    text = (found.get("data") or {}).get(wanted.key)
+    text = (config_map.get("data") or {}).get(wanted.key)
     if text is None:
-        keys = ", ".join(sorted(found.get("data") or {})) or "none"
+        keys = ", ".join(sorted(config_map.get("data") or {})) or "none"
         return Sources(CodeProblem(f"{where}: {wanted.name} has no key {wanted.key}; its keys: {keys}"))
     if (problem := _syntax_problem(wanted.key, text)) is not None:
         return Sources(CodeProblem(problem))

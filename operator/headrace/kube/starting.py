@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from headrace.api import StreamJobSpec, StreamJobStatus
+from headrace.core.executors import present_target
 from headrace.core.manifests import (
     DriverAttempt,
     Platform,
@@ -51,7 +52,7 @@ def driver_attempt(
         namespace=job.namespace,
         job=job.name,
         job_uid=job.uid,
-        spec=_with_live_fields(pin.spec, job.spec),
+        spec=_with_live_fields(pin.spec, job.spec, executors=present_target(job.spec, status)),
         run=run,
         attempt=attempt,
         epoch=epoch,
@@ -116,7 +117,7 @@ async def ensure_config_map(api: Api, platform: Platform, attempt: DriverAttempt
         await api.create(CONFIG_MAPS, attempt.namespace, wanted)
 
 
-def _with_live_fields(pinned: StreamJobSpec, wanted: StreamJobSpec) -> StreamJobSpec:
+def _with_live_fields(pinned: StreamJobSpec, wanted: StreamJobSpec, *, executors: int) -> StreamJobSpec:
     """A restart keeps what the run was pinned with, but not a number of executors of long ago."""
-    executors = pinned.executors.model_copy(update={"count": wanted.executors.count})
-    return pinned.model_copy(update={"executors": executors, "drain_timeout": wanted.drain_timeout})
+    present = pinned.executors.model_copy(update={"count": executors})
+    return pinned.model_copy(update={"executors": present, "drain_timeout": wanted.drain_timeout})

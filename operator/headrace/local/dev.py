@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from headrace.api import StreamJob, StreamJobSpec, StreamJobStatus
 from headrace.core.changes import classify
-from headrace.core.decision import Plan, Sentence
+from headrace.core.decision import Plan
 from headrace.core.model import Job
 from headrace.core.plan import plan
 from headrace.core.validate import rollback_request
@@ -149,15 +149,10 @@ class DevSession:
         self._apply(loaded.spec)
 
     def _apply(self, spec: StreamJobSpec) -> None:
-        change = classify(self._job.spec, spec)
-        if not change.changed:
+        if not classify(self._job.spec, spec).changed:
             return
         self._job = replace(self._job, spec=spec, generation=self._job.generation + 1)
         self._save()
-        if not change.needs_run:
-            self._view.say(
-                Sentence("AppliedLive", f"{change.sentence()}: applied without touching the driver")
-            )
 
     # ---- the object ---------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from headrace.runtime import job_metrics
+from headrace.runtime import job_metrics, scaling_metrics
 from headrace.runtime.alerts import ALERTS, Alert
 from headrace.runtime.metrics import Metrics
 
@@ -37,9 +37,10 @@ scrape_configs:
 _HOW = """\
 ### Lag in seconds
 
-Sources tell how far they reach, not when a row came. Headrace keeps the ends that they told in the last \
-half hour; the oldest unread row of a partition came when the partition grew beyond what was read, and the \
-partition that waits longest counts. Where the job was behind before its driver started, rows are taken to \
+Of Kafka, the oldest unread record of each partition is read, and its timestamp counts. Where that is not \
+possible, and of other sources, Headrace keeps the ends that they told in the last half hour; the oldest \
+unread row of a partition came when the partition grew beyond what was read. The partition that waits \
+longest counts. Where the job was behind before its driver started, rows are taken to \
 have always come at the rate they come at now; if none come, the lag is at least the time that was \
 watched. Like `headrace_job_lag_rows`, it is known only where sources tell their end as numbers.
 
@@ -128,6 +129,16 @@ def _metrics_lines() -> Iterator[str]:
     counters = [(f"{name}_total", f"Counter: {text}") for name, text, _ in job_metrics.JOB_COUNTERS]
     yield from _table(
         (f"headrace_job_{name}", text) for name, text in (*gauges, *counters, job_metrics.LAST_END)
+    )
+    yield from ("", "## Autoscaling (labels `namespace`, `job`)", "")
+    yield (
+        "Of every job whose driver reports its offsets, at each look of the autoscaler; without "
+        "`autoscaling`, `max` is the number there is."
+    )
+    scaled = [(name, text) for name, text, _ in scaling_metrics.SCALING_GAUGES]
+    lost = [(f"{name}_total", f"Counter: {text}") for name, text, _ in scaling_metrics.SCALING_COUNTERS]
+    yield from _table(
+        (f"headrace_job_{name}", text) for name, text in (*scaled, *lost, scaling_metrics.SCALING_BOUND)
     )
     yield from ("", "## Queries (labels `namespace`, `job`, `query`)", "")
     yield "From the driver's agent, asked every 15 seconds."

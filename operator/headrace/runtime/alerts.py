@@ -7,30 +7,9 @@ has some. Labels `namespace`, `job` and `query` are ours: a scrape must keep the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-_DESCRIBE = "kubectl -n {{ $labels.namespace }} describe streamjob {{ $labels.job }}"
-_QUERY = "{{ $labels.query }}"
-_DURATION = "{{ $value | humanizeDuration }}"
-_JOB = "{{ $labels.namespace }}/{{ $labels.job }}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Alert:
-    name: str
-    group: Literal["jobs", "operator"]
-    expr: str
-    # How long it must last.
-    lasts: str | None = None
-    severity: Literal["warning", "critical"]
-    summary: str
-    description: str
-    # The runbook: what it means, where to look, what to do.
-    means: str
-    look: Sequence[str]
-    act: Sequence[str]
-
+from headrace.runtime.alert import DESCRIBE, DURATION, JOB, QUERY, Alert
+from headrace.runtime.scaling_alerts import SCALING_ALERTS
 
 ALERTS: Sequence[Alert] = (
     Alert(
@@ -39,8 +18,8 @@ ALERTS: Sequence[Alert] = (
         expr="headrace_job_ready == 0 unless on (namespace, job) headrace_job_stalled == 1",
         lasts="10m",
         severity="warning",
-        summary=f"{_JOB} is not Ready for 10 minutes",
-        description=f"See why: {_DESCRIBE}",
+        summary=f"{JOB} is not Ready for 10 minutes",
+        description=f"See why: {DESCRIBE}",
         means="The job should run and does not: it starts for too long, waits between two attempts, or its "
         "driver does not answer. A suspended job is Ready, and a Stalled one has an alert of its own.",
         look=(
@@ -58,8 +37,8 @@ ALERTS: Sequence[Alert] = (
         expr="headrace_job_stalled == 1",
         lasts="2m",
         severity="critical",
-        summary=f"{_JOB} is Stalled: nothing will change by itself",
-        description=f"Its Stalled condition says what to do: {_DESCRIBE}",
+        summary=f"{JOB} is Stalled: nothing will change by itself",
+        description=f"Its Stalled condition says what to do: {DESCRIBE}",
         means="Headrace will not go on without a decision of yours: a spec that cannot be taken, state that "
         "would not fit, a lost node. What ran before an edit goes on running.",
         look=("`kubectl describe streamjob <job>`: the condition `Stalled` has the reason and the fix.",),
@@ -70,7 +49,7 @@ ALERTS: Sequence[Alert] = (
         group="jobs",
         expr="increase(headrace_job_restarts_total[30m]) > 3",
         severity="critical",
-        summary=f"{_JOB} failed more than three times in half an hour",
+        summary=f"{JOB} failed more than three times in half an hour",
         description="status.lastTermination names the reason and the line of code.",
         means="Attempts of the same run fail one after the other. The wait between them doubles up to "
         "`spec.restart.backoff.max`; no data is lost as long as the source keeps it.",
@@ -91,7 +70,7 @@ ALERTS: Sequence[Alert] = (
         expr="increase(headrace_job_restarts_total[15m]) > 1.5 "
         'and on (namespace, job) headrace_job_last_end{reason="StoreUnavailable"} == 1',
         severity="critical",
-        summary=f"{_JOB} cannot use its checkpoint store",
+        summary=f"{JOB} cannot use its checkpoint store",
         description="Attempts end with StoreUnavailable; status.lastTermination says why.",
         means="At least two attempts of the last quarter of an hour ended because the checkpoint could not "
         "be read or written. Nothing is committed meanwhile.",
@@ -111,7 +90,7 @@ ALERTS: Sequence[Alert] = (
         "unless headrace_job_progress_age_seconds < 2 * headrace_job_trigger_interval_seconds",
         lasts="5m",
         severity="warning",
-        summary=f"{_JOB}: query {_QUERY} committed nothing for {_DURATION}",
+        summary=f"{JOB}: query {QUERY} committed nothing for {DURATION}",
         description="A batch takes long, a source or the store does not answer, or no attempt lives long "
         "enough.",
         means="There was something to commit and it was not committed, for more than 20 minutes and more "
@@ -134,7 +113,7 @@ ALERTS: Sequence[Alert] = (
         group="jobs",
         expr="headrace_job_stuck == 1",
         severity="critical",
-        summary=f"{_JOB}: a batch of {_QUERY} runs past its time limit",
+        summary=f"{JOB}: a batch of {QUERY} runs past its time limit",
         description="The stacks of all threads are in the driver's log.",
         means="A batch runs longer than `spec.watchdog.batchTimeout`. With `watchdog.action: Restart` the "
         "attempt is replaced; with `Report` it goes on until you act.",
@@ -150,7 +129,7 @@ ALERTS: Sequence[Alert] = (
         expr="headrace_job_trigger_utilisation > 1",
         lasts="5m",
         severity="warning",
-        summary=f"{_JOB}: batches of {_QUERY} take longer than the job can afford",
+        summary=f"{JOB}: batches of {QUERY} take longer than the job can afford",
         description="Longer than the trigger's interval or, without one, than the latency objective. "
         "More executors, or a longer interval.",
         means="A batch takes longer than the trigger's interval; where batches follow each other at once, "
@@ -172,7 +151,7 @@ ALERTS: Sequence[Alert] = (
         "and min_over_time(headrace_job_lag_seconds[5m]) "
         "> max_over_time(headrace_job_lag_seconds[5m] offset 6m)",
         severity="warning",
-        summary=f"{_JOB}: {_QUERY} falls further and further behind its source",
+        summary=f"{JOB}: {QUERY} falls further and further behind its source",
         description="Its lag grows steadily, to {{ $value | humanizeDuration }} at the least.",
         means="Over five minutes the lag was never as small as its largest value of the five minutes before, "
         "and always more than a minute: rows come faster than they are worked off, whatever the trigger.",
@@ -192,7 +171,7 @@ ALERTS: Sequence[Alert] = (
         "> on (namespace, job) group_left () headrace_job_lag_objective_seconds",
         lasts="5m",
         severity="warning",
-        summary=f"{_JOB}: {_QUERY} is {_DURATION} behind its source",
+        summary=f"{JOB}: {QUERY} is {DURATION} behind its source",
         description="More than spec.autoscaling.lagObjective allows.",
         means="The oldest unread row has waited longer than `spec.autoscaling.lagObjective`, for five "
         "minutes. The number is an estimate: see [lag in seconds](../reference/metrics.md#lag-in-seconds).",
@@ -210,7 +189,7 @@ ALERTS: Sequence[Alert] = (
         "> on (namespace, job) group_left () headrace_job_latency_objective_seconds",
         lasts="5m",
         severity="warning",
-        summary=f"{_JOB}: results of {_QUERY} come {_DURATION} after their events",
+        summary=f"{JOB}: results of {QUERY} come {DURATION} after their events",
         description="Later than spec.objectives.latency promises.",
         means="From the time of an event to the commit of its batch it takes longer than "
         "`spec.objectives.latency`, on average over the rows of five minutes.",
@@ -288,4 +267,5 @@ ALERTS: Sequence[Alert] = (
             "A traceback: please report it.",
         ),
     ),
+    *SCALING_ALERTS,
 )

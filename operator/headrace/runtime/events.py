@@ -20,6 +20,7 @@ _NORMAL = frozenset(
     {
         "Starting",
         "Upgrade",
+        "AppliedLive",
         Ending.COMPLETED,
         Ending.DRAINED,
         "Savepoint",

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core.savepoints import Summary
+from headrace.runtime.scaling_metrics import ScalingSample, scaling_metrics
 
 Key = tuple[str, str]
 # A driver may be older than this operator: what its agent does not tell is unknown.
@@ -226,6 +227,7 @@ class JobMetrics(Collector):
         self._now = now
         self._samples: dict[Key, JobSample] = {}
         self._remembered: dict[Key, dict[str, Remembered]] = {}
+        self._scaling: dict[Key, ScalingSample] = {}
 
     def set(self, key: Key, sample: JobSample) -> None:
         self._samples[key] = sample
@@ -235,9 +237,13 @@ class JobMetrics(Collector):
         if (before := self._samples.get(key)) is not None:
             self.set(key, JobSample(before.spec, before.status, report, before.savepoints))
 
+    def set_scaling(self, key: Key, sample: ScalingSample) -> None:
+        self._scaling[key] = sample
+
     def forget(self, key: Key) -> None:
         self._samples.pop(key, None)
         self._remembered.pop(key, None)
+        self._scaling.pop(key, None)
 
     def _remember(self, key: Key, report: Mapping[str, Any] | None) -> None:
         queries = _queries(report)
@@ -256,6 +262,7 @@ class JobMetrics(Collector):
         for name, text, read in JOB_COUNTERS:
             yield self._per_job(CounterMetricFamily(f"headrace_job_{name}", text, labels=JOB_LABELS), read)
         yield self._last_ends()
+        yield from self._of_scaling()
         yield from self._of_savepoints(self._now().timestamp())
         yield from self._per_query(self._now().timestamp())
 
@@ -266,6 +273,18 @@ class JobMetrics(Collector):
             if (last := sample.status.last_termination) is not None:
                 family.add_metric([*key, last.reason], 1)
         return family
+
+    def _of_scaling(self) -> Iterable[Metric]:
+        """As long as a driver reports: what was decided before it fell silent says nothing of now."""
+        return scaling_metrics(
+            {key: one for key, one in self._scaling.items() if self._reports(key)},
+            # A counter that goes away and comes back would count its own past as an increase.
+            {key: one for key, one in self._scaling.items() if key in self._samples},
+        )
+
+    def _reports(self, key: Key) -> bool:
+        sample = self._samples.get(key)
+        return sample is not None and sample.report is not None
 
     def _of_savepoints(self, now: float) -> Iterable[Metric]:
         for name, text, read in SAVEPOINT_GAUGES:

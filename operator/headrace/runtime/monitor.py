@@ -1,7 +1,7 @@
 """Asks the agents of running drivers how they are, between two passes.
 
-What it hears goes to the metrics. Only what could change a decision wakes the reconciler: so a fleet in peace
-costs one small request per job and interval, and none to the API server.
+What it hears goes to the metrics and to the autoscaler. Only what could change a decision wakes the
+reconciler: so a fleet in peace costs one small request per job and interval, and none to the API server.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from headrace.kube.agent import AgentAddress, Agents
 from headrace.runtime.job_metrics import JobMetrics
 from headrace.runtime.reconcile import Key, Outcome
+from headrace.runtime.scaling import Scaling
 
 _CALM_SECONDS = 15.0
 _BUSY_SECONDS = 1.0
@@ -39,19 +40,26 @@ class _Watched:
 class Monitor:
     agents: Agents
     metrics: JobMetrics
+    scaling: Scaling
     clock: Callable[[], float]
     _watched: dict[Key, _Watched] = field(default_factory=dict)
 
     def follow(self, key: Key, outcome: Outcome) -> None:
         """After a pass: from here on, until the next one."""
+        self.scaling.follow(key, outcome)
         if outcome.address is None:
             self._watched.pop(key, None)
             return
-        seen = signature_of(outcome.report)
-        self._watched[key] = _Watched(outcome.address, seen, self.clock() + _interval(seen))
+        seen, before = signature_of(outcome.report), self._watched.get(key)
+        due = self.clock() + _interval(seen)
+        # Passes that follow each other do not put the autoscaler's next look off.
+        if before is not None and (before.address, before.signature) == (outcome.address, seen):
+            due = min(due, before.due)
+        self._watched[key] = _Watched(outcome.address, seen, due)
 
     def forget(self, key: Key) -> None:
         self._watched.pop(key, None)
+        self.scaling.forget(key)
 
     async def run(self, wake: Wake) -> None:
         while True:
@@ -73,6 +81,8 @@ class Monitor:
         since = None if report is not None else watched.silent_since or now
         self._watched[key] = replace(watched, signature=seen, due=now + _interval(seen), silent_since=since)
         self.metrics.set_report(key, report)
+        if await self.scaling.look(key, watched.address, report):
+            wake(key)
         if seen != watched.signature or (since is not None and now - since > _SILENCE_SECONDS):
             wake(key)
 

@@ -34,6 +34,7 @@ from headrace.runtime.queue import WorkQueue
 from headrace.runtime.reconcile import Reconciler
 from headrace.runtime.relist import Relists
 from headrace.runtime.savepoints import SavepointReconciler
+from headrace.runtime.scaling import Scaling
 from headrace.runtime.watches import Watches
 from headrace.runtime.workers import Workers
 
@@ -159,11 +160,19 @@ def _operator(
         now=_utc_now,
         clock=time.monotonic,
     )
+    scaling = Scaling(agents=agents, metrics=job_metrics, now=_utc_now)
     cache = Cache()
     api = RememberingApi(client, cache)
     substrate = KubeSubstrate(api, agents, tokens, options.platform, cache)
     events = EventRecorder(client, options.identity.partition("_")[0])
-    reconciler = Reconciler(api=api, substrate=substrate, events=events, now=_utc_now, may_act=lease.leads)
+    reconciler = Reconciler(
+        api=api,
+        substrate=substrate,
+        events=events,
+        now=_utc_now,
+        may_act=lease.leads,
+        advice=scaling.advice,
+    )
     savepoints = SavepointReconciler(
         substrate=SavepointSubstrate(
             api=api, platform=options.platform, cache=cache, memory=substrate.memory
@@ -172,7 +181,7 @@ def _operator(
         now=_utc_now,
         may_act=lease.leads,
     )
-    monitor = Monitor(agents=agents, metrics=job_metrics, clock=time.monotonic)
+    monitor = Monitor(agents=agents, metrics=job_metrics, scaling=scaling, clock=time.monotonic)
     workers = Workers(
         reconciler=reconciler,
         savepoints=savepoints,

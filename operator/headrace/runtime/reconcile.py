@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,10 +21,11 @@ from headrace.core.actions import (
     StartAttempt,
     TakeSavepoint,
 )
+from headrace.core.advice import Advice
 from headrace.core.conditions import with_facts
 from headrace.core.decision import Plan, Sentence, stalled_facts
 from headrace.core.deletion import way_out
-from headrace.core.model import Job, Problem
+from headrace.core.model import Job, ObservedExecutors, Problem
 from headrace.core.plan import plan
 from headrace.core.savepoints import Summary
 from headrace.core.validate import deletes_checkpoints, is_held, job_of, validate
@@ -61,6 +62,7 @@ class Outcome:
     status: StreamJobStatus | None = None
     report: Mapping[str, Any] | None = None
     address: AgentAddress | None = None
+    executors: ObservedExecutors | None = None
     recheck_after: float | None = None
     # For the metrics.
     savepoints: Summary | None = None
@@ -78,6 +80,8 @@ class Reconciler:
     events: EventRecorder
     now: Callable[[], datetime]
     may_act: Callable[[], bool]
+    # What the autoscaler says of a job, by its key and uid.
+    advice: Callable[[Key, str], Advice | None] = lambda _key, _uid: None
 
     @property
     def cache(self) -> Cache:
@@ -131,6 +135,7 @@ class Reconciler:
             status=made.status,
             report=sight.report,
             address=sight.address,
+            executors=sight.observed.executors,
             recheck_after=_recheck_after(made, sight, now),
             savepoints=made.savepoints,
             wakes=self._dependents(manifest) if proven or _makes_savepoint(made) else frozenset(),
@@ -141,16 +146,20 @@ class Reconciler:
 
     async def _decide(self, job: Job, status: StreamJobStatus, now: datetime) -> tuple[Sight, Plan]:
         """From what was heard of. What must not rest on hearsay is looked at again before it is decided."""
-        sight = await self.substrate.observe(job, status, now=now)
-        made = plan(job, status, sight.observed, now)
+        sight, made = await self._look_and_plan(job, status, now)
         match made.actions:
             case (PinRun() as pin,) if self.may_act() and await self.substrate.pin_ahead(job, sight, pin):
-                sight = await self.substrate.observe(job, status, now=now)
-                made = plan(job, status, sight.observed, now)
+                sight, made = await self._look_and_plan(job, status, now)
         if _needs_certainty(made, sight, status):
-            sight = await self.substrate.observe(job, status, now=now, for_certain=True)
-            made = plan(job, status, sight.observed, now)
+            sight, made = await self._look_and_plan(job, status, now, for_certain=True)
         return sight, made
+
+    async def _look_and_plan(
+        self, job: Job, status: StreamJobStatus, now: datetime, *, for_certain: bool = False
+    ) -> tuple[Sight, Plan]:
+        sight = await self.substrate.observe(job, status, now=now, for_certain=for_certain)
+        advice = self.advice((job.namespace, job.name), job.uid)
+        return sight, plan(job, status, replace(sight.observed, advice=advice), now)
 
     async def _act(
         self, manifest: Object, job: Job, made: Plan, sight: Sight, now: datetime, *, proven: bool

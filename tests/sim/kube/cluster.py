@@ -2,6 +2,8 @@
 
 The operator is the real one, from the reconciler down; only the network is not there. A pass is one call of
 `reconcile`, as a worker would make it; killed after any write, the next pass is made by a fresh process.
+
+What a driver does is in its first argument, as in the name of the code in tests/sim/world.py.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +20,7 @@ from headrace.api.names import executor_set_name
 from headrace.core.manifests import Platform
 from headrace.core.manifests.keeper_pod import STORE_CHECK
 from headrace.core.manifests.ownership import JOB_LABEL
+from headrace.core.verification import is_stable
 from headrace.kube.agent import AgentAddress, AgentTokens
 from headrace.kube.cache import CACHED, OWN_KINDS, Cache, version_of
 from headrace.kube.credentials import Credentials
@@ -36,14 +39,19 @@ from headrace.runtime.reconcile import Outcome, Reconciler
 from headrace.runtime.relist import Relists
 from headrace.runtime.savepoints import SavepointReconciler
 from headrace.runtime.watches import Watches
+from headrace_jobs.harness.scaling_ring import empty, with_news
+from headrace_jobs.store import seed_after_trial, seed_run
 from tests.sim.kube.fake_api import FakeApi, Object, OperatorKilled, Place
 from tests.sim.kube.savepoint_store import SavepointStore
+from tests.sim.stream import INCOMPATIBLE, Stream
 
 NAMESPACE, JOB = "shop", "clicks"
 KEY = (NAMESPACE, JOB)
 PLATFORM = Platform(
     job_image="spark:1", headrace_image="headrace:1", checkpoint_location="s3://streams/checkpoints"
 )
+# As many as a driver makes before a test goes on.
+_BATCHES = 3
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -56,11 +64,17 @@ class Agent:
     drains: bool = False
     deaf: bool = False
     stuck: bool = False
+    busy: bool = False
+    batches: int = 0
+    # What it tells beyond that, if the test cares.
+    told: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
 class FakeAgents:
     by_uid: dict[str, Agent] = field(default_factory=dict)
+    # What the autoscaler has left with the job: in its store, so that the next attempt has it, too.
+    ring: dict[str, Any] = field(default_factory=dict)
     # How long a drain may take, each time that one was asked for.
     drain_limits: list[float] = field(default_factory=list)
 
@@ -68,8 +82,15 @@ class FakeAgents:
         agent = self.by_uid.get(address.uid)
         if agent is None or agent.deaf:
             return None
-        query = {"name": "q", "active": True, "committedBatch": 1, "stuck": agent.stuck}
-        return {"phase": agent.phase, "queries": [query]}
+        query = {
+            "name": "q",
+            "active": True,
+            "committedBatch": None if agent.busy else 1,
+            "batchStartedAt": "2026-01-01T00:00:00Z" if agent.busy else None,
+            "stuck": agent.stuck,
+            "lag": {"known": True, "rows": 0},
+        }
+        return {"phase": agent.phase, "queries": [query], **agent.told}
 
     async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
         agent = self.by_uid.get(address.uid)
@@ -77,6 +98,17 @@ class FakeAgents:
             return False
         self.drain_limits.append(timeout_seconds)
         agent.drains, agent.phase = True, "Draining"
+        return True
+
+    async def scaling(self, address: AgentAddress) -> dict[str, Any] | None:
+        agent = self.by_uid.get(address.uid)
+        return None if agent is None or agent.deaf else self.ring
+
+    async def keep_scaling(self, address: AgentAddress, news: dict[str, Any]) -> bool:
+        agent = self.by_uid.get(address.uid)
+        if agent is None or agent.deaf:
+            return False
+        self.ring = with_news({**empty(), **self.ring}, json.loads(json.dumps(news)))
         return True
 
 
@@ -90,6 +122,7 @@ class FakeCluster:
         self.claims: dict[int, int] = {}
         self.started: list[tuple[int, int, int]] = []
         self.seeds: dict[int, str] = {}
+        self.stream = Stream()
         self.earlier: Object | None = None
         self.seed_fails: str | None = None
         # What keepers of deleted jobs have removed, by the flags that they were given.
@@ -189,15 +222,30 @@ class FakeCluster:
             if (len(self.api.writes), self._picture()) != before or (self.watch_pace and self.news()):
                 quiet = 0
                 continue
-            due = self.status.restarts.next_at
-            if due is not None and due > self.moment:
-                self.moment = due
+            if self._time_passes(outcome):
                 continue
             quiet += 1
             if quiet >= 2 and outcome is not None:
                 return
             self.later(10)
         raise AssertionError(f"never settles: {self.status.state}: {self.api.writes[-10:]}")
+
+    def _time_passes(self, outcome: Outcome | None) -> bool:
+        """Until something is due that the operator waits for: the next attempt, the end of a trial."""
+        due = self.status.restarts.next_at
+        if due is not None and due > self.moment:
+            self.moment = due
+            return True
+        for agent in self.agents.by_uid.values():
+            if agent.busy and not agent.stuck:
+                self.later(1800)
+                agent.stuck = True  # the watchdog has had enough of it
+                return True
+        watched = self.live_drivers() and not is_stable(self.status)
+        if not watched or outcome is None or not outcome.recheck_after:
+            return False
+        self.later(outcome.recheck_after)
+        return True
 
     def _needs_no_other_pass(self, outcome: Outcome | None, written: list[tuple[str, str, str]]) -> None:
         """Who asks for no other pass, and has changed nothing whose event would bring one, gets none.
@@ -237,16 +285,43 @@ class FakeCluster:
         if ended_of(pod) is not None:
             return
         if pod.get("status") is None:
-            self._start_driver(place, pod, number)
+            if not behaviour(self, pod).startswith("never"):
+                self._start_driver(place, pod, number)
+            elif pod["metadata"].get("deletionTimestamp"):
+                self.api.remove(place)
         elif agent is not None and (agent.drains or pod["metadata"].get("deletionTimestamp")):
             leaving = pod["metadata"].get("deletionTimestamp") is not None
             self.end_driver(place, "Drained", 0)
             if leaving:
                 self.api.remove(place)
         elif agent is not None and agent.phase == "Starting":
+            self._come_up(place, pod, agent)
+        elif agent is not None and agent.phase == "Running":
+            self._make_a_batch(place, pod, agent)
+
+    def _come_up(self, place: Place, pod: Object, agent: Agent) -> None:
+        does, run = behaviour(self, pod), f"run-{_attempt(pod)[0]}"
+        self.stream.begin(run)
+        if does == "crash":
+            self.end_driver(place, "ApplicationError", 65, "ModuleNotFoundError: No module named 'oops'")
+        elif not self.stream.can_read(run, _state_format(does)):
+            self.end_driver(place, "QueryFailed", 66, "the state does not fit", errorClass=INCOMPATIBLE)
+        else:
             agent.phase = "Running"
-            epoch = int(pod["metadata"]["labels"]["headrace.dev/epoch"])
-            self._make_executors(pod, epoch)
+            self._make_executors(pod, int(pod["metadata"]["labels"]["headrace.dev/epoch"]))
+
+    def _make_a_batch(self, place: Place, pod: Object, agent: Agent) -> None:
+        does, run = behaviour(self, pod), f"run-{_attempt(pod)[0]}"
+        size = 1 + sum(does.encode()) % 7
+        if does == "hang":
+            self.stream.batch(run, size=size, until="offsets")
+            agent.busy = True
+        elif does == f"crash-after-{agent.batches}":
+            self.stream.batch(run, size=size, until="sink")
+            self.end_driver(place, "QueryFailed", 66, "KeyError: 'price'")
+        elif agent.batches < _BATCHES:
+            self.stream.batch(run, size=size, state_format=_state_format(does))
+            agent.batches += 1
 
     def _start_driver(self, place: Place, pod: Object, number: tuple[int, int]) -> None:
         checks = [one for one in pod["spec"]["initContainers"] if one["name"] == STORE_CHECK]
@@ -285,9 +360,13 @@ class FakeCluster:
         self.agents.by_uid.pop(_agent_uid(self.api.objects[place]), None)
 
     def _make_executors(self, pod: Object, epoch: int) -> None:
+        """As Spark does: as many as the run file says, in the ConfigMap that the driver mounts."""
         name = executor_set_name(JOB, epoch)
         meta = {"name": name, "namespace": NAMESPACE, "ownerReferences": [{"uid": pod["metadata"]["uid"]}]}
-        self.api.put_new(STATEFUL_SETS, {"metadata": meta, "spec": {"replicas": 1}})
+        mounted = self.api.of(CONFIG_MAPS)[pod["metadata"]["name"]]["data"]
+        run_file = next(json.loads(text) for text in mounted.values() if '"sparkConf"' in text)
+        count = int(run_file["sparkConf"]["spark.executor.instances"])
+        self.api.put_new(STATEFUL_SETS, {"metadata": meta, "spec": {"replicas": count}})
 
     def _keeper_works(self, place: Place, pod: Object) -> None:
         if pod.get("status") is not None:
@@ -301,12 +380,29 @@ class FakeCluster:
         }
         if not self.seed_fails:
             assert not self.live_drivers(), "state copied under a live writer"
-            command = pod["spec"]["containers"][0]["command"]
-            source = next(flag for flag in command if flag.startswith("--from="))
-            self.seeds[int(pod["metadata"]["labels"]["headrace.dev/run"])] = source.removeprefix("--from=")
+            words["seed"] = self._seed(pod["spec"]["containers"][0]["command"])
+            terminated["message"] = json.dumps(words)
         phase = "Failed" if self.seed_fails else "Succeeded"
         state = {"name": "keeper", "state": {"terminated": terminated}}
         self.api.set(place, {"status": {"phase": phase, "containerStatuses": [state]}})
+
+    def _seed(self, command: list[str]) -> Object:
+        """What the keeper would do, with the keeper's own code."""
+        flags = dict(flag.removeprefix("--").split("=", 1) for flag in command if "=" in flag)
+        source, target = (flags[name].rpartition("/")[2] for name in ("from", "to"))
+        self.seeds[int(target.removeprefix("run-"))] = flags["from"]
+        if "rollback" not in command:
+            return asdict(seed_run(self.stream.store, source, target))
+        incumbent = flags["incumbent"].rpartition("/")[2]
+        return asdict(
+            seed_after_trial(
+                self.stream.store,
+                incumbent=incumbent,
+                candidate=source,
+                to_run=target,
+                rewind="--rewind" in command,
+            )
+        )
 
     def _deletion_works(self, place: Place, pod: Object) -> None:
         """Begins, then ends: between the two somebody may change his mind."""
@@ -449,6 +545,17 @@ class FakeCluster:
 
     def pins(self) -> list[str]:
         return [name for name, one in self.api.of(CONFIG_MAPS).items() if "spec.json" in one["data"]]
+
+
+def behaviour(cluster: FakeCluster, pod: Object) -> str:
+    """The first argument of the application that the pod runs; empty where it has none."""
+    mounted = cluster.api.of(CONFIG_MAPS).get(pod["metadata"]["name"])
+    arguments = json.loads(mounted["data"]["run.json"])["application"]["args"] if mounted else []
+    return next(iter(arguments), "")
+
+
+def _state_format(does: str) -> str:
+    return "other" if does.startswith("other-state") else "usual"
 
 
 def _watches(operator: Reconciler) -> Watches:

@@ -148,7 +148,7 @@ EDITS: dict[str, Edit] = {
     "savepoints.onUpgrade": Edit(False),
     "savepoints.onSuspend": Edit(False),
     "savepoints.onDelete": Edit(True),
-    "upgrade.strategy": Edit("Cold"),
+    "upgrade.strategy": Edit("Stateless"),
     "upgrade.rehearsal.batches": Edit(5),
     "upgrade.rehearsal.timeLimit": Edit("20m"),
     "upgrade.rehearsal.callForeachBatch": Edit(True),

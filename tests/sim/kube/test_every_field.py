@@ -46,13 +46,8 @@ NOT_BUILT = {
         [path for path in CLASSES if path.startswith("savepoints.")], "the operator takes no savepoints yet"
     ),
     **dict.fromkeys(
-        [
-            path
-            for path in CLASSES
-            if path.startswith(("upgrade.rehearsal.", "upgrade.standby."))
-            or path in ("upgrade.strategy", "upgrade.verifyWindow", "upgrade.rollback")
-        ],
-        "every upgrade is a cold one that keeps the state",
+        [path for path in CLASSES if path.startswith(("upgrade.rehearsal.", "upgrade.standby."))],
+        "every upgrade is a cold one",
     ),
 }
 
@@ -97,6 +92,45 @@ def state_change(cluster: FakeCluster) -> Any:
     return cluster.status.run.number, cluster.condition("Stalled")
 
 
+def upgrade(cluster: FakeCluster) -> Any:
+    """What the new run begins with."""
+    cluster.edit(restartNonce="again")
+    cluster.settle()
+    assert cluster.status.run is not None
+    return cluster.status.run.seeded_from
+
+
+def bad_upgrade(cluster: FakeCluster) -> Any:
+    cluster.edit(application={"args": ["crash"]})
+    for _ in range(20):
+        cluster.pass_once()
+        cluster.kubelets_work()
+    assert cluster.status.run is not None
+    return cluster.status.run.number
+
+
+def watched(cluster: FakeCluster) -> Any:
+    """Whether the next run is promoted after seven minutes."""
+    return _after(cluster, 420, "--x")
+
+
+def never_started(cluster: FakeCluster) -> Any:
+    """Whether the next run is given up after a quarter of an hour."""
+    return _after(cluster, 900, "never")
+
+
+def _after(cluster: FakeCluster, seconds: float, argument: str) -> Any:
+    cluster.edit(application={"args": [argument]})
+    for _ in range(10):
+        cluster.pass_once()
+        cluster.kubelets_work()
+    cluster.later(seconds)
+    cluster.pass_once()
+    status = cluster.status
+    assert status.last_stable is not None
+    return status.last_stable.run, status.operation.kind if status.operation is not None else None
+
+
 def objectives(cluster: FakeCluster) -> Any:
     outcome = cluster.pass_once()
     assert outcome is not None and outcome.job is not None and outcome.status is not None
@@ -112,6 +146,10 @@ BEHAVIOURS: dict[str, Callable[[FakeCluster], Any]] = {
     "trigger.timeZone": next_start,
     "lostNode": lost_node,
     "upgrade.stateCompatible": state_change,
+    "upgrade.strategy": upgrade,
+    "upgrade.rollback": bad_upgrade,
+    "upgrade.verifyWindow": watched,
+    "upgrade.startTimeout": never_started,
     "objectives.latency": objectives,
     "autoscaling.lagObjective": objectives,
 }

@@ -219,13 +219,18 @@ class AnyLife(RuleBasedStateMachine):
     def kubelets_work(self):
         self.cluster.kubelets_work()
 
-    @rule(args=st.sampled_from([[], ["--a"], ["--b"]]))
+    @rule(args=st.sampled_from([[], ["--a"], ["--b"], ["crash"], ["crash-after-1"], ["never"]]))
     def arguments_are_edited(self, args):
         self.cluster.edit(application={"args": args})
 
     @rule(count=st.integers(1, 3))
     def executors_are_edited(self, count):
         self.cluster.edit(executors={"count": count})
+
+    @rule(text=st.sampled_from([None, "1", "2", "2 to 1", "4 to 3", "soon"]))
+    def a_rollback_is_asked_for(self, text):
+        annotations = {"annotations": {"headrace.dev/rollback": text}}
+        self.cluster.api.set(self.cluster.job_place, {"metadata": annotations})
 
     @rule(suspend=st.booleans())
     def suspend_is_set(self, suspend):
@@ -266,9 +271,21 @@ class AnyLife(RuleBasedStateMachine):
         for run, _, _ in self.cluster.started:
             assert run == 1 or self.cluster.seeds[run].endswith(f"/run-{run - 1}")
 
+    @invariant()
+    def the_way_back_is_kept(self):
+        stable = self.cluster.status.last_stable
+        assert stable is None or f"clicks-r{stable.run}" in self.cluster.pins()
+
+    @invariant()
+    def every_row_is_in_the_sink_once(self):
+        assert self.cluster.stream.sink.lost() == []
+        assert self.cluster.stream.sink.repeated() == 0
+
     def teardown(self):
         """Left in peace, it comes to rest with what was last wanted, and then writes nothing."""
         cluster = self.cluster
+        cluster.api.set(cluster.job_place, {"metadata": {"annotations": {"headrace.dev/rollback": None}}})
+        cluster.edit(application={"args": ["--last"]})
         cluster.seed_fails, cluster.watch_pace = None, None
         for agent in cluster.agents.by_uid.values():
             agent.deaf = False
@@ -276,6 +293,7 @@ class AnyLife(RuleBasedStateMachine):
         cluster.edit(suspend=False)
         cluster.settle(200)
         assert cluster.condition("Ready") == ("True", "Running")
+        assert cluster.status.last_stable.run == cluster.status.run.number
         wanted = cluster.api.objects[cluster.job_place]
         assert cluster.status.observed_generation == wanted["metadata"]["generation"]
         writes = list(cluster.api.writes)

@@ -54,6 +54,7 @@ class Broker:
     home: Path
     secure: str
     open: str
+    pid: int
 
     @property
     def ca(self) -> Path:
@@ -101,7 +102,7 @@ def running_broker(home: Path) -> Iterator[Broker]:
             return all(_accepts(port) for port in ports.values())
 
         wait_for(listening, "the broker does not listen")
-        yield Broker(home, f"127.0.0.1:{ports['secure']}", f"127.0.0.1:{ports['open']}")
+        yield Broker(home, f"127.0.0.1:{ports['secure']}", f"127.0.0.1:{ports['open']}", process.pid)
     finally:
         process.kill()
         process.wait()

@@ -25,12 +25,23 @@ def drains(asked):
 
 
 @pytest.fixture(scope="module")
-def port(asked):
+def kept():
+    return []
+
+
+@pytest.fixture(scope="module")
+def port(asked, kept):
     def drain(limit):
         asked.append(limit)
         return {"phase": "Draining"}
 
-    served = Served(status=lambda: {"phase": "Running"}, drain=drain, metrics=lambda: b"m 1\n")
+    served = Served(
+        status=lambda: {"phase": "Running"},
+        drain=drain,
+        metrics=lambda: b"m 1\n",
+        scaling=lambda: {"decisions": kept} if kept else None,
+        keep_scaling=kept.append,
+    )
     listening = listen("127.0.0.1", 0)
     agent = Agent(listening, token=TOKEN, uid=UID, served=served)
     agent.start()
@@ -59,6 +70,10 @@ def call(port, method, path, headers, body=None):
         ("POST", "/v1/drain?timeoutSeconds=-1", GOOD, 400),
         ("POST", "/v1/drain?timeoutSeconds=nan", GOOD, 400),
         ("POST", "/v1/drain?timeoutSeconds=inf", GOOD, 400),
+        ("GET", "/v1/scaling", GOOD, 503),
+        ("GET", "/v1/scaling", {}, 401),
+        ("POST", "/v1/scaling", GOOD, 400),
+        ("POST", "/v1/scaling", GOOD | {"X-Headrace-Uid": "other"}, 409),
         ("GET", "/metrics", GOOD, 200),
         ("GET", "/metrics", {"Authorization": f"Bearer {TOKEN}"}, 200),
         ("GET", "/metrics", {}, 401),
@@ -113,7 +128,13 @@ def test_a_fault_of_ours_is_an_answer_too():
     def broken():
         raise RuntimeError("oh")
 
-    served = Served(status=broken, drain=lambda _limit: {}, metrics=lambda: b"")
+    served = Served(
+        status=broken,
+        drain=lambda _limit: {},
+        metrics=lambda: b"",
+        scaling=lambda: None,
+        keep_scaling=lambda _news: None,
+    )
     listening = listen("127.0.0.1", 0)
     agent = Agent(listening, token=TOKEN, uid=UID, served=served)
     agent.start()
@@ -135,3 +156,11 @@ def test_a_fault_of_ours_is_an_answer_too():
 )
 def test_the_address_may_be_of_either_family(host, family):
     assert family_of(host) is family
+
+
+def test_what_the_autoscaler_leaves_is_handed_back(port, kept):
+    code, _ = call(port, "POST", "/v1/scaling", GOOD, body=json.dumps({"memory": 1}))
+    assert (code, kept) == (202, [{"memory": 1}])
+    code, text = call(port, "GET", "/v1/scaling", GOOD)
+    assert (code, json.loads(text)) == (200, {"decisions": [{"memory": 1}]})
+    kept.clear()

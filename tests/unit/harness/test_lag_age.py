@@ -1,7 +1,6 @@
 """Since when a query is behind: from what its sources told, never made up."""
 
 from headrace_jobs.harness.lag_age import OffsetHistory
-from headrace_jobs.harness.view import iso
 
 START = 1_700_000_000.0
 
@@ -10,8 +9,7 @@ def history(*told: tuple[float, dict[str, int] | None, dict[str, int]]) -> Offse
     """(seconds after the start, ends of the partitions, what was read of them)"""
     made = OffsetHistory()
     for seconds, ends, read in told:
-        source = {"latestOffset": ends and {"orders": ends}, "endOffset": {"orders": read}}
-        made.note({"timestamp": iso(START + seconds), "sources": [source]})
+        made.note(START + seconds, ends and {name: (end, read[name]) for name, end in ends.items()})
     return made
 
 

@@ -49,6 +49,7 @@ def test_before_the_first_batch_nothing_is_made_up():
         "files": None,
         "why": "no batch has ended yet",
         "behindSince": None,
+        "offsets": None,
     }
     json.dumps(status)
 
@@ -130,7 +131,9 @@ def test_kafkas_lag_is_counted_over_all_partitions():
     )
     assert offsets_behind(source, "why").known is False  # a partition that was never read
     source["endOffset"] = {"orders": {"0": 10, "1": 20, "2": 0}}
-    assert offsets_behind(source, "why") == Lag(known=True, rows=12, files=None, why="why")
+    lag = offsets_behind(source, "why")
+    assert (lag.known, lag.rows, lag.files, lag.why) == (True, 12, None, "why")
+    assert lag.offsets is not None and set(lag.offsets.partitions) == {"orders/0", "orders/1", "orders/2"}
 
 
 @pytest.mark.parametrize(

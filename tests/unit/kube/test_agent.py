@@ -35,7 +35,16 @@ def port(said: dict, limits: list[float | None]) -> Iterator[int]:
         limits.append(limit)
         return {"phase": "Draining"}
 
-    served = Served(status=lambda: said["report"], drain=drain, metrics=lambda: b"")
+    def keep(news: dict) -> None:
+        said["scaling"] = news
+
+    served = Served(
+        status=lambda: said["report"],
+        drain=drain,
+        metrics=lambda: b"",
+        scaling=lambda: said.get("scaling"),
+        keep_scaling=keep,
+    )
     listening = socket.create_server(("127.0.0.1", 0))
     agent = Agent(listening, token=TOKENS.of(UID), uid=UID, served=served)
     agent.start()

@@ -11,6 +11,7 @@ from headrace.kube.agent import AgentAddress
 from headrace.runtime.job_metrics import JobMetrics, JobSample
 from headrace.runtime.monitor import Monitor
 from headrace.runtime.reconcile import Outcome
+from headrace.runtime.scaling import Scaling
 
 KEY = ("shop", "clicks")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -52,7 +53,8 @@ class World:
         self.asked = 0
         self.woken: list[tuple[str, str]] = []
         self.metrics = JobMetrics(lambda: NOW)
-        self.monitor = Monitor(agents=self, metrics=self.metrics, clock=lambda: self.seconds)
+        scaling = Scaling(agents=self, metrics=self.metrics, now=lambda: NOW)
+        self.monitor = Monitor(agents=self, metrics=self.metrics, scaling=scaling, clock=lambda: self.seconds)
 
     async def status(self, address: AgentAddress) -> dict[str, Any] | None:
         self.asked += 1
@@ -60,6 +62,12 @@ class World:
 
     async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
         raise AssertionError("a monitor only looks")
+
+    async def scaling(self, address: AgentAddress) -> dict[str, Any] | None:
+        return None
+
+    async def keep_scaling(self, address: AgentAddress, news: dict[str, Any]) -> bool:
+        return False
 
     def follow(self, report: dict[str, Any] | None) -> None:
         address = AgentAddress("10.0.0.1", "uid")

@@ -12,6 +12,7 @@ from headrace.runtime.leading import NoLongerLeader
 from headrace.runtime.metrics import Metrics
 from headrace.runtime.monitor import Monitor
 from headrace.runtime.queue import WorkQueue
+from headrace.runtime.scaling import Scaling
 from headrace.runtime.workers import Workers
 from tests.sim.kube.cluster import KEY, FakeCluster
 
@@ -36,7 +37,12 @@ def workers_of(cluster: FakeCluster, *failures: BaseException) -> Workers:
         reconciler=Failing(cluster.operator, *failures),  # type: ignore[arg-type]
         savepoints=cluster.savepointer,
         queue=WorkQueue(chance=random.random),
-        monitor=Monitor(agents=cluster.agents, metrics=metrics, clock=lambda: 0.0),
+        monitor=Monitor(
+            agents=cluster.agents,
+            metrics=metrics,
+            scaling=Scaling(agents=cluster.agents, metrics=metrics, now=lambda: cluster.moment),
+            clock=lambda: 0.0,
+        ),
         metrics=Metrics(),
         job_metrics=metrics,
         clock=lambda: cluster.moment.timestamp(),  # noqa: PLW0108 (it moves)

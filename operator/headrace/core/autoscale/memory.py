@@ -35,7 +35,8 @@ class QueryMemory:
         if self.offsets_read <= 0 or self.rows_read <= 0 or not self.fit.ready:
             return 1.0
         ratio = self.rows_read / self.offsets_read
-        return min(max(ratio, 0.01), 4.0) if abs(ratio - 1) > 0.05 else 1.0
+        # A file is many rows, and a Python source may count in milliseconds.
+        return min(max(ratio, 1e-6), 1e9) if abs(ratio - 1) > 0.05 else 1.0
 
     def looked(self, moved: Moved, lag: int | None, rows: int, *, at: float) -> QueryMemory:
         if moved.reset:

@@ -53,6 +53,8 @@ class Executors:
     asked: int
     ready: int
     pending_seconds: float = 0.0
+    # What the platform says of those that do not start.
+    why_pending: str | None = None
 
     @property
     def pending(self) -> int:

@@ -215,9 +215,8 @@ def executors_are_denied(on: Situation) -> Answer | None:
     if not _quota_bound(on):
         return None
     missing, since = on.seen.executors.pending, duration(on.seen.executors.pending_seconds)
-    text = (
-        f"{executors(missing)} of {on.asked} could not be started for {since}: the cluster or a quota is full"
-    )
+    why = on.seen.executors.why_pending or "the cluster or a quota is full"
+    text = f"{executors(missing)} of {on.asked} could not be started for {since}: {why}"
     would = f"; {on.wanted} would be right" if on.wanted > on.asked else ""
     return _stay(on, Reason.QUOTA_BOUND, f"{text}{would}. {_state(on)}")
 

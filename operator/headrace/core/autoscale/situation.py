@@ -8,7 +8,7 @@ from functools import cached_property
 from headrace.core.autoscale.cost import useful_executors
 from headrace.core.autoscale.memory import Memory, QueryMemory
 from headrace.core.autoscale.observation import Limits, Numbers, Observation, Query
-from headrace.core.autoscale.query import UTILISATION, QueryView, stages_of
+from headrace.core.autoscale.query import BATCH_OF_OBJECTIVE, UTILISATION, QueryView, stages_of
 from headrace.core.lag import Offsets, follow, rows_behind
 
 # Beyond the target by this much, more executors are asked for.
@@ -194,6 +194,9 @@ def learn(seen: Observation, memory: Memory) -> Situation:
 
 def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
     after, reset, added, behind = before, (), (), None
+    if query.batches and query.batches[-1].number < before.fit.last_number:
+        # Batches count anew: another lineage, or one that was taken back. What a row costs is still known.
+        before = after = replace(before, fit=replace(before.fit, last_number=-1))
     fresh = [batch for batch in query.batches if batch.number > before.fit.last_number]
     if isinstance(query.source, Offsets):
         moved = follow(before.flows, query.source, at=seen.at)
@@ -202,7 +205,9 @@ def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
         after = before.looked(moved, behind, rows, at=seen.at)
         reset, added = moved.reset, moved.added
     stages = stages_of(query, after, seen.executors.cores)
-    after = replace(after, fit=after.fit.learn(fresh, stages, query.trigger_seconds))
+    # Where batches follow at once, what a batch may take stands for the trigger.
+    trigger = query.trigger_seconds or BATCH_OF_OBJECTIVE * seen.limits.lag_objective_seconds
+    after = replace(after, fit=after.fit.learn(fresh, stages, trigger))
     return QueryView(
         seen=query,
         memory=after,

@@ -1,0 +1,133 @@
+"""Where the partitions of a query's sources stand: what an autoscaler needs to know of the lag. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+# More partitions than this are told of in groups: the report stays small, and shares hardly change.
+MOST_PARTITIONS = 256
+
+
+class LookFailed(Exception):
+    """Nobody can tell now how far a source reaches; the message says why."""
+
+
+@dataclass(frozen=True)
+class PartitionOffsets:
+    """One partition. `committed` is None before a batch has read from it."""
+
+    end: int
+    committed: int | None
+    earliest: int | None = None
+    # When the oldest unread row was written, in seconds since the epoch.
+    unread_since: float | None = None
+
+    @property
+    def behind(self) -> int | None:
+        """What the source has deleted cannot be read any more, and does not wait."""
+        if self.committed is None:
+            return None if self.earliest is None else max(0, self.end - self.earliest)
+        return max(0, self.end - max(self.committed, self.earliest or 0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceOffsets:
+    """All partitions at one moment, and what the source says of itself."""
+
+    at: float
+    partitions: Mapping[str, PartitionOffsets]
+    # How long the source keeps a row; None where it deletes by size only, not at all, or does not tell.
+    retention_seconds: float | None = None
+    min_partitions: int | None = None
+    max_rows_per_batch: int | None = None
+    # What the batch that runs will have read; None where nobody can tell.
+    planned_rows: int | None = None
+
+    @property
+    def behind(self) -> int | None:
+        """None as soon as one partition is unknown: one that does not answer is not empty."""
+        each = [partition.behind for partition in self.partitions.values()]
+        known = [behind for behind in each if behind is not None]
+        return sum(known) if each and len(known) == len(each) else None
+
+    @property
+    def behind_since(self) -> float | None:
+        """When the oldest of all unread rows came; None if nothing is unread, or nobody can tell."""
+        waiting = [one for one in self.partitions.values() if one.behind]
+        known = [one.unread_since for one in waiting if one.unread_since is not None]
+        return min(known) if known and len(known) == len(waiting) else None
+
+    def with_ages(self, since: Mapping[str, float | None]) -> SourceOffsets:
+        """What nobody could read the age of gets the one that was reckoned."""
+        aged = {
+            name: replace(one, unread_since=since.get(name))
+            for name, one in self.partitions.items()
+            if one.behind and one.unread_since is None
+        }
+        return replace(self, partitions={**self.partitions, **aged})
+
+
+def together(sources: Iterable[SourceOffsets]) -> SourceOffsets | None:
+    """All sources of a query as one. Rows of the same topic that is read twice wait twice."""
+    each = list(sources)
+    if not each:
+        return None
+    partitions: dict[str, PartitionOffsets] = {}
+    for index, source in enumerate(each):
+        for name, one in source.partitions.items():
+            partitions[name if name not in partitions else f"{index}:{name}"] = one
+    return SourceOffsets(
+        # The oldest of the looks: nothing is newer than it says.
+        at=min(source.at for source in each),
+        partitions=partitions,
+        retention_seconds=_least(source.retention_seconds for source in each),
+        min_partitions=_sum(source.min_partitions for source in each),
+        max_rows_per_batch=_sum(source.max_rows_per_batch for source in each),
+        planned_rows=_sum(source.planned_rows for source in each),
+    )
+
+
+def _least(values: Iterable[float | None]) -> float | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    each = list(values)
+    return None if None in each else sum(value for value in each if value is not None)
+
+
+def to_report(offsets: SourceOffsets) -> dict[str, Any]:
+    """Its entry in GET /v1/status. Partitions are lists: end, committed, earliest, unread since."""
+    return {
+        "at": round(offsets.at, 3),
+        "retentionSeconds": offsets.retention_seconds,
+        "minPartitions": offsets.min_partitions,
+        "maxRowsPerBatch": offsets.max_rows_per_batch,
+        "plannedRows": offsets.planned_rows,
+        "partitions": {
+            name: [one.end, one.committed, one.earliest, one.unread_since]
+            for name, one in grouped(offsets.partitions, MOST_PARTITIONS).items()
+        },
+    }
+
+
+def grouped(partitions: Mapping[str, PartitionOffsets], most: int) -> Mapping[str, PartitionOffsets]:
+    """At most so many: neighbours are added up where there are more."""
+    if len(partitions) <= most:
+        return partitions
+    groups: list[list[PartitionOffsets]] = [[] for _ in range(most)]
+    for index, name in enumerate(sorted(partitions)):
+        groups[index % most].append(partitions[name])
+    return {f"group/{index}": _group(group) for index, group in enumerate(groups)}
+
+
+def _group(partitions: list[PartitionOffsets]) -> PartitionOffsets:
+    return PartitionOffsets(
+        end=sum(one.end for one in partitions),
+        # One that no batch has read from counts from its first offset, as Spark will read it.
+        committed=_sum(one.earliest if one.committed is None else one.committed for one in partitions),
+        earliest=_sum(one.earliest for one in partitions),
+        unread_since=_least(one.unread_since for one in partitions if one.behind),
+    )

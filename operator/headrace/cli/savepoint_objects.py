@@ -1,0 +1,272 @@
+"""The savepoints of a job on a cluster: StreamSavepoint objects, which the operator acts upon."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from headrace.api import API_VERSION, RESTORE_ANNOTATION, StartFrom, StreamSavepoint
+from headrace.api.names import as_name
+from headrace.api.savepoint import SAVEPOINT_NAME_MAX
+from headrace.cli.cluster import Cluster, ClusterProblem, Object, no_such
+from headrace.cli.options import complete_jobs, failing_well, open_cluster, where_options
+from headrace.cli.savepoint_views import Level, SavedQuery, Savepoint, size
+from headrace.cli.savepoints import SavepointBackend, SavepointRefused, Target, savepoint_commands
+from headrace.kube.errors import AlreadyExists, ApiError, NotFound
+from headrace.kube.resources import STREAM_JOBS, STREAM_SAVEPOINTS
+
+_LOOK_AGAIN_SECONDS = 1.0
+_LEVELS: tuple[Level, ...] = ("None", "Objects", "State", "Restore")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSavepoints:
+    """A `SavepointBackend`. `wait` is False where the command only asks and does not stay."""
+
+    cluster: Cluster
+    job: str
+    wait: bool = True
+    timeout_seconds: float = 3600.0
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+
+    def create(self, name: str | None, tell: Callable[[str], None]) -> Savepoint:
+        return self._made(name, {"job": {"name": self.job}}, tell)
+
+    def import_from(self, path: str, name: str | None) -> Savepoint:
+        return self._made(name, {"job": {"name": self.job}, "path": path}, lambda _: None)
+
+    def list(self) -> Sequence[Savepoint]:
+        with _refusing():
+            found = self.cluster.list(STREAM_SAVEPOINTS)
+        ours = [one for one in found if one["spec"]["job"]["name"] == self.job]
+        return [_as_people_see_it(one) for one in sorted(ours, key=_age)]
+
+    def show(self, name: str) -> Savepoint:
+        return _as_people_see_it(self._get(name))
+
+    def verify(self, name: str, level: Level) -> Savepoint:
+        found = _as_people_see_it(self._get(name))
+        if _LEVELS.index(found.verified) >= _LEVELS.index(level):
+            return found
+        with _refusing():
+            asked = self.cluster.patch(STREAM_SAVEPOINTS, name, {"spec": {"verify": level}})
+        if not self.wait:
+            return found
+        return self._wait(name, _checked_to(level, asked["metadata"].get("generation", 0)), lambda _: None)
+
+    def restore(self, name: str) -> str:
+        """A job without a run is told to start from it; one that has a run is asked to go back to it."""
+        saved = _as_people_see_it(self._get(name))
+        if saved.state != "Ready":
+            raise SavepointRefused(f"{name} is {saved.state}: {saved.message or 'it cannot be restored'}")
+        with _refusing():
+            job = self.cluster.find(STREAM_JOBS, self.job)
+        if job is None:
+            return (
+                f"There is no StreamJob {self.job} any more. Apply its manifest with:\n"
+                f"  spec:\n    startFrom: {{savepoint: {name}}}"
+            )
+        if (job.get("status") or {}).get("run") is not None:
+            wanted = f"{name}@{self.now():%Y-%m-%dT%H:%M:%SZ}"
+            with _refusing():
+                self.cluster.patch(
+                    STREAM_JOBS, self.job, {"metadata": {"annotations": {RESTORE_ANNOTATION: wanted}}}
+                )
+            return (
+                f"{self.job} drains and begins a new run from {name}. Watch it: kubectl streamjob status "
+                f"{self.job} --watch"
+            )
+        # Exactly one of its fields may be set: the others go.
+        start = {info.alias: None for info in StartFrom.model_fields.values()} | {"savepoint": name}
+        with _refusing():
+            self.cluster.patch(STREAM_JOBS, self.job, {"spec": {"startFrom": start}})
+        return f"{self.job} starts from {name}. Watch it: kubectl streamjob status {self.job} --watch"
+
+    def delete(self, name: str) -> None:
+        self._get(name)
+        with _refusing():
+            self.cluster.delete(STREAM_SAVEPOINTS, name)
+
+    # ---- inside -------------------------------------------------------------------------------------
+
+    def _made(self, name: str | None, spec: Object, tell: Callable[[str], None]) -> Savepoint:
+        chosen = name or as_name(f"{self.job}-{self.now():%Y%m%d-%H%M%S}", longest=SAVEPOINT_NAME_MAX)
+        body = {
+            "apiVersion": API_VERSION,
+            "kind": "StreamSavepoint",
+            "metadata": {"name": chosen},
+            "spec": spec,
+        }
+        try:
+            with _refusing():
+                made = self.cluster.create(STREAM_SAVEPOINTS, body)
+        except AlreadyExists:
+            raise SavepointRefused(f"there is a savepoint {chosen} already: choose another name") from None
+        if not self.wait:
+            return _as_people_see_it(made)
+        return self._wait(chosen, _done, tell)
+
+    def _wait(self, name: str, done: Callable[[Object], bool], tell: Callable[[str], None]) -> Savepoint:
+        until, told = self.clock() + self.timeout_seconds, ""
+        while True:
+            found = self._get(name)
+            seen = _as_people_see_it(found)
+            if done(found):
+                if seen.state == "Failed":
+                    raise SavepointRefused(f"{name} failed: {seen.message or 'no reason was told'}")
+                return seen
+            if (step := _progress(found, seen)) != told:
+                tell(step)
+                told = step
+            if self.clock() > until:
+                raise SavepointRefused(
+                    f"{name} is not done after {self.timeout_seconds:g} s; it goes on. "
+                    f"See: kubectl streamjob savepoint show {self.job} {name}"
+                )
+            self.sleep(_LOOK_AGAIN_SECONDS)
+
+    def _get(self, name: str) -> Object:
+        with _refusing():
+            try:
+                found = self.cluster.get(STREAM_SAVEPOINTS, name)
+            except NotFound:
+                raise no_such(self.cluster, STREAM_SAVEPOINTS, "StreamSavepoint", name) from None
+        owner = found["spec"]["job"]["name"]
+        if owner != self.job:
+            raise SavepointRefused(f"{name} is a savepoint of {owner}, not of {self.job}")
+        return found
+
+
+class _refusing:  # noqa: N801 - reads as a sentence
+    """What the cluster refuses, in the words of these commands."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ClusterProblem):
+            raise SavepointRefused(str(error)) from None
+        if isinstance(error, ApiError) and not isinstance(error, AlreadyExists | NotFound):
+            raise SavepointRefused(f"the API server refuses it: {error}") from None
+
+
+def _age(one: Object) -> str:
+    return one["metadata"].get("creationTimestamp") or ""
+
+
+def _condition(one: Object, kind: str) -> Object:
+    conditions = (one.get("status") or {}).get("conditions") or []
+    return next((each for each in conditions if each["type"] == kind), {})
+
+
+def _done(one: Object) -> bool:
+    return "True" in (_condition(one, "Ready").get("status"), _condition(one, "Stalled").get("status"))
+
+
+def _checked_to(level: Level, generation: int) -> Callable[[Object], bool]:
+    def done(one: Object) -> bool:
+        status = one.get("status") or {}
+        reached = (status.get("verified") or {}).get("level", "None")
+        if _LEVELS.index(reached) >= _LEVELS.index(level):
+            return True
+        verified = _condition(one, "Verified")
+        judged = verified.get("observedGeneration", 0) >= generation
+        return _condition(one, "Stalled").get("status") == "True" or (
+            judged
+            and verified.get("status") == "False"
+            and _condition(one, "Reconciling").get("status") != "True"
+        )
+
+    return done
+
+
+def _progress(one: Object, seen: Savepoint) -> str:
+    status = one.get("status") or {}
+    copied, whole = status.get("copiedBytes"), status.get("bytes")
+    if copied is None:
+        return seen.message or "waiting for the operator"
+    return f"{size(copied)} of {size(whole)} copied" if whole else f"{size(copied)} copied"
+
+
+def _as_people_see_it(one: Object) -> Savepoint:
+    parsed = StreamSavepoint.parse({**one, "apiVersion": API_VERSION, "kind": "StreamSavepoint"})
+    spec, status = parsed.spec, parsed.status
+    ready, stalled = _condition(one, "Ready"), _condition(one, "Stalled")
+    good, failed = ready.get("status") == "True", stalled.get("status") == "True"
+    message = "" if good else (stalled if failed else ready).get("message") or ""
+    if "deletionTimestamp" in one["metadata"]:
+        message = f"being removed. {message}".strip()
+    if status is None:
+        return Savepoint(name=parsed.metadata.name, job=spec.job.name, state="Taking", cause=spec.cause)
+    return Savepoint(
+        name=parsed.metadata.name,
+        job=spec.job.name,
+        state="Ready" if good else "Failed" if failed else "Taking",
+        message=message,
+        path=status.path,
+        cause=spec.cause if spec.path is None else "Imported",
+        taken_at=status.completed_at or status.started_at,
+        run=f"run {status.run}" if status.run is not None else None,
+        queries=tuple(
+            SavedQuery(
+                name=query.name,
+                batch=query.batch,
+                pending=query.pending,
+                lineage=query.lineage,
+                watermark=query.watermark,
+                offsets=dict(query.offsets),
+            )
+            for query in status.queries
+        ),
+        objects=status.objects,
+        size_bytes=status.bytes,
+        verified=status.verified.level,
+        verified_message=status.verified.message,
+        spark_version=status.spark_version,
+    )
+
+
+# ---- the commands
+
+
+def _parameters(command: Callable[..., None]) -> Callable[..., None]:
+    # Added last, an argument comes first: the job before the savepoint.
+    return click.argument("job", shell_complete=complete_jobs)(where_options(command))
+
+
+def _open(
+    *,
+    job: str,
+    namespace: str | None,
+    context: str | None,
+    kubeconfig: Path | None,
+    no_wait: bool = False,
+    timeout: int = 3600,
+) -> SavepointBackend:
+    with failing_well():
+        cluster = open_cluster(context=context, kubeconfig=kubeconfig, namespace=namespace)
+    return ClusterSavepoints(cluster=cluster, job=job, wait=not no_wait, timeout_seconds=timeout)
+
+
+def _words(*, job: str, namespace: str | None, context: str | None, **_: object) -> str:
+    """As the user named it: what is suggested can be copied."""
+    flags = [f"-n {namespace}" if namespace else "", f"--context {context}" if context else ""]
+    return " ".join(filter(None, (job, *flags)))
+
+
+def savepoint_group() -> click.Group:
+    group = savepoint_commands("kubectl streamjob", Target(parameters=_parameters, open=_open, words=_words))
+    for verb in ("create", "verify", "import"):
+        group.commands[verb].params += [
+            click.Option(["--no-wait"], is_flag=True, help="Ask for it, and do not stay."),
+            click.Option(
+                ["--timeout"], type=click.IntRange(min=1), default=3600, show_default=True, help="Seconds."
+            ),
+        ]
+    return group

@@ -1,0 +1,150 @@
+"""What a driver's agent reports, as the policy sees it. Pure.
+
+The report comes out of a container in which user code runs: what cannot be read of it is unknown, and never
+an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from headrace.api import Autoscaling
+from headrace.core.autoscale.observation import Batch, Limits, Query
+from headrace.core.lag import Offsets, Partition, UnknownLag
+from headrace.core.schedule import UnknownTimeZone, next_time
+
+# Offsets that are older than this tell nothing of now.
+STALE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The queries, and the moment at which their offsets were read."""
+
+    at: float
+    queries: tuple[Query, ...]
+    executors: int | None
+
+
+def read(report: Mapping[str, Any], *, now: float) -> Reading:
+    """`now` by this process's clock; the driver's may differ by a little."""
+    reported = _moment(report.get("at")) or now
+    queries = [_query(one, now=reported) for one in _list(report.get("queries"))]
+    looks = [at for one in _list(report.get("queries")) if (at := _looked_at(one)) is not None]
+    executors = report.get("executors")
+    return Reading(
+        # A clock that is wrong by hours would make every look old, or the next one look like the past.
+        at=min(looks) if looks and abs(min(looks) - now) < 600 else now,
+        queries=tuple(query for query in queries if query is not None),
+        executors=executors if isinstance(executors, int) and not isinstance(executors, bool) else None,
+    )
+
+
+def _query(told: Any, *, now: float) -> Query | None:
+    """None for what has ended or has no name."""
+    if not isinstance(told, Mapping):
+        return None
+    one = cast(Mapping[str, Any], told)
+    name = one.get("name")
+    if not isinstance(name, str) or one.get("active") is not True:
+        return None
+    try:
+        return _readable(one, name, now=now)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        why = f"the driver's report of it cannot be read: {error}"
+        return Query(name=name, trigger_seconds=0.0, source=UnknownLag(why[:300]))
+
+
+def _readable(one: Mapping[str, Any], name: str, *, now: float) -> Query:
+    lag: Mapping[str, Any] = one.get("lag") or {}
+    offsets: Mapping[str, Any] = lag.get("offsets") or {}
+    began, progress = _moment(one.get("batchStartedAt")), _moment(one.get("lastProgressAt"))
+    running = None if began is None else max(0.0, now - began)
+    return Query(
+        name=name,
+        trigger_seconds=_number(one.get("triggerIntervalMs"), 0.0) / 1000,
+        source=_source(lag, offsets, now=now),
+        batches=tuple(_batch(batch) for batch in one.get("batches") or () if batch[3]),
+        quiet_seconds=max(0.0, now - progress) if progress is not None else running or 0.0,
+        idle=not one.get("triggerActive"),
+        running_seconds=running,
+        running_rows=offsets.get("plannedRows") if running is not None else None,
+        shuffle_partitions=_whole(one.get("shufflePartitions")),
+        min_partitions=_whole(offsets.get("minPartitions")),
+        max_rows_per_batch=_whole(offsets.get("maxRowsPerBatch")),
+        task_skew=one.get("taskSkew") and float(one["taskSkew"]),
+        retention_seconds=offsets.get("retentionSeconds") and float(offsets["retentionSeconds"]),
+    )
+
+
+def _source(lag: Mapping[str, Any], offsets: Mapping[str, Any], *, now: float) -> Offsets | UnknownLag:
+    if lag.get("known") is not True:
+        return UnknownLag(str(lag.get("why") or "the driver does not say why")[:300])
+    if not offsets:
+        return UnknownLag("its source does not tell how much is waiting, partition by partition")
+    if now - float(offsets["at"]) > STALE_SECONDS:
+        return UnknownLag(f"its offsets were last read {now - float(offsets['at']):.0f} s ago")
+    return Offsets(
+        {
+            name: Partition(
+                end=int(end),
+                committed=None if committed is None else int(committed),
+                earliest=None if earliest is None else int(earliest),
+                unread_since=None if since is None else float(since),
+            )
+            for name, (end, committed, earliest, since) in offsets["partitions"].items()
+        }
+    )
+
+
+def _batch(told: Sequence[Any]) -> Batch:
+    number, seconds, rows, executors = told[:4]
+    return Batch(number=int(number), seconds=float(seconds), rows=int(rows), executors=int(executors))
+
+
+def limits_of(autoscaling: Autoscaling, *, now: datetime) -> Limits:
+    return Limits(
+        min=autoscaling.min,
+        max=autoscaling.max,
+        emergency_max=autoscaling.emergency_max,
+        lag_objective_seconds=autoscaling.lag_objective.seconds,
+        blackout=_blackout(autoscaling, now),
+    )
+
+
+def _blackout(autoscaling: Autoscaling, now: datetime) -> str | None:
+    for window in autoscaling.blackout_windows:
+        lasts = timedelta(seconds=window.duration.seconds)
+        try:
+            began = next_time(window.schedule, window.time_zone, now - lasts)
+        except UnknownTimeZone:
+            return f"{window.schedule} (there is no time zone {window.time_zone}: it always holds)"
+        if began is not None and began <= now:
+            return f"{window.schedule} for {window.duration} ({window.time_zone})"
+    return None
+
+
+def _looked_at(told: Any) -> float | None:
+    try:
+        return float(told["lag"]["offsets"]["at"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _moment(text: Any) -> float | None:
+    return datetime.fromisoformat(text).timestamp() if isinstance(text, str) else None
+
+
+def _number(value: Any, otherwise: float) -> float:
+    return float(value) if isinstance(value, int | float) else otherwise
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None
+
+
+def _list(value: Any) -> list[Any]:
+    return cast(list[Any], value) if isinstance(value, list) else []

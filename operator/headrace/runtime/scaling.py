@@ -1,0 +1,167 @@
+"""The autoscaler of running jobs: listens to what their agents report, decides, and lets the planner know.
+
+The policy is pure (core/autoscale), and so is what the status shows of it (core/advice.py). Here is what is
+kept between two looks. It is handed to the driver's agent every few minutes, which keeps it in the job's own
+store, and asked back after a restart of this process. Without it the policy learns anew; the target is in the
+status, and is never forgotten.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from headrace.api import StreamJobSpec, StreamJobStatus
+from headrace.core.advice import Advice, advice_of, published
+from headrace.core.autoscale import Decision, Memory
+from headrace.core.autoscale.look import Look, look, to_entry, to_point
+from headrace.core.autoscale.report import read
+from headrace.core.executors import present_target
+from headrace.core.model import AttemptPhase, ObservedExecutors
+from headrace.kube.agent import AgentAddress, Agents
+from headrace.runtime.job_metrics import JobMetrics
+from headrace.runtime.reconcile import Key, Outcome
+from headrace.runtime.scaling_metrics import ScalingSample
+
+log = logging.getLogger("headrace")
+
+_KEEP_SECONDS = 300.0
+_POINT_SECONDS = 60.0
+# What an agent could not take is kept for so long.
+_UNKEPT = 200
+# An agent that does not hand the memory back is asked so often before the learning begins anew.
+_RECALLS = 4
+
+
+@dataclass(kw_only=True)
+class _Scaled:
+    """One job."""
+
+    uid: str
+    spec: StreamJobSpec
+    status: StreamJobStatus
+    executors: ObservedExecutors | None
+    memory: Memory | None = None
+    recalls: int = 0
+    advice: Advice | None = None
+    looked_at: float = 0.0
+    pending_since: float | None = None
+    lost: int = 0
+    kept_at: float = 0.0
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    points: list[list[float | int | None]] = field(default_factory=list)
+    told: tuple[object, ...] | None = None
+
+
+@dataclass(kw_only=True)
+class Scaling:
+    agents: Agents
+    metrics: JobMetrics
+    now: Callable[[], datetime]
+    _jobs: dict[Key, _Scaled] = field(default_factory=dict)
+
+    def follow(self, key: Key, outcome: Outcome) -> None:
+        """After a pass: what is wanted of the job, and where it stands."""
+        job, status = outcome.job, outcome.status
+        if job is None or status is None:
+            return
+        known = self._jobs.get(key)
+        if known is None or known.uid != job.uid:
+            self._jobs[key] = _Scaled(uid=job.uid, spec=job.spec, status=status, executors=outcome.executors)
+        else:
+            known.spec, known.status, known.executors = job.spec, status, outcome.executors
+
+    def forget(self, key: Key) -> None:
+        self._jobs.pop(key, None)
+
+    def advice(self, key: Key, uid: str) -> Advice | None:
+        known = self._jobs.get(key)
+        return known.advice if known is not None and known.uid == uid else None
+
+    async def look(self, key: Key, address: AgentAddress, report: Mapping[str, Any] | None) -> bool:
+        """Whether there is something to say that the status does not say yet."""
+        job = self._jobs.get(key)
+        if job is None or report is None or report.get("phase") != AttemptPhase.RUNNING:
+            return False
+        if not await self._recall(job, address):
+            return False
+        made = self._decide(job, report)
+        if made is None:
+            return False
+        before, scaling = job.advice, job.spec.autoscaling
+        if scaling is not None:
+            fresh = advice_of(
+                made.decision,
+                at=self.now(),
+                objective_seconds=scaling.lag_objective.seconds,
+                before=before,
+            )
+            job.advice = published(before, fresh)
+        self.metrics.set_scaling(key, ScalingSample(made.decision, job.lost))
+        self._note(job, made.decision)
+        await self._keep(job, address, made.decision)
+        return job.advice is not before
+
+    def _decide(self, job: _Scaled, report: Mapping[str, Any]) -> Look | None:
+        now = self.now()
+        reading = read(report, now=now.timestamp())
+        if reading.at <= job.looked_at:
+            return None  # nothing has been measured since
+        job.looked_at = reading.at
+        asked = present_target(job.spec, job.status)
+        ready = reading.executors if reading.executors is not None else job.status.executors.ready
+        if ready >= asked:
+            job.pending_since = None
+        elif job.pending_since is None:
+            job.pending_since = reading.at
+        waiting = job.executors.waiting if job.executors is not None else None
+        made = look(
+            job.spec,
+            reading,
+            job.memory or Memory(),
+            asked=asked,
+            ready=ready,
+            pending_seconds=0.0 if job.pending_since is None else reading.at - job.pending_since,
+            why_pending=waiting.message if waiting is not None else None,
+            now=now,
+        )
+        job.memory, job.lost = made.memory, job.lost + made.lost
+        if not job.points or reading.at - (job.points[-1][0] or 0) >= _POINT_SECONDS:
+            job.points = [*job.points[-_UNKEPT:], to_point(made.decision, ready=ready)]
+        return made
+
+    def _note(self, job: _Scaled, decision: Decision) -> None:
+        """A decision that says what the last one said is not news."""
+        says = (decision.target, decision.reason)
+        if decision.moves or says != job.told:
+            job.told = says
+            job.entries = [*job.entries[-_UNKEPT:], to_entry(decision)]
+
+    async def _recall(self, job: _Scaled, address: AgentAddress) -> bool:
+        """What an earlier operator, or this job's last driver, has learned. Whether it is time to go on."""
+        if job.memory is not None:
+            return True
+        kept = await self.agents.scaling(address)
+        if kept is None and job.recalls < _RECALLS:
+            job.recalls += 1
+            return False
+        try:
+            job.memory = Memory.from_json((kept or {}).get("memory") or {})
+        except (KeyError, TypeError, ValueError, AttributeError):
+            job.memory = Memory()  # it came out of a container in which user code runs
+        job.kept_at = self.now().timestamp()
+        return True
+
+    async def _keep(self, job: _Scaled, address: AgentAddress, decision: Decision) -> None:
+        now = self.now().timestamp()
+        if job.memory is None or (now - job.kept_at < _KEEP_SECONDS and not decision.moves):
+            return
+        job.kept_at = now
+        last = job.points[-1:]
+        news = {"memory": job.memory.to_json(), "decisions": job.entries, "looks": job.points}
+        if await self.agents.keep_scaling(address, news):
+            # The newest point stays, so that the next one is a minute away; the ring knows it already.
+            job.entries, job.points = [], last

@@ -1,0 +1,282 @@
+"""The autoscaler of a running job: it acts under the same driver, says why, and is quiet otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headrace.kube.agent import AgentAddress
+from tests.sim.kube.cluster import KEY
+from tests.sim.kube.scaled import ScaledCluster
+
+LIMITS = {"max": 8, "lagObjective": "60s"}
+ONE_DRIVER = [(1, 1, 1)]
+
+
+def test_executors_follow_a_ramp_up_and_down_under_the_same_driver():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(40, rate=100)
+    assert cluster.target == 1
+    cluster.steps(40, rate=500)
+    assert (cluster.target or 0) >= 3
+    reason = cluster.status.executors.reason
+    assert reason is not None and "rows/s arrive" in reason
+    assert cluster.replicas() == cluster.target
+    cluster.steps(160, rate=50)
+    assert (cluster.target, cluster.replicas()) == (1, 1)
+    assert cluster.started == ONE_DRIVER
+    assert cluster.status.executors.decided_at is not None
+
+
+def test_a_steady_job_writes_nothing():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(80, rate=120)
+    before = len(cluster.api.writes)
+    cluster.steps(240, rate=120)  # an hour
+    assert cluster.api.writes[before:] == []
+    assert cluster.condition("LagKnown") == ("True", "Measured")
+    assert cluster.condition("ScalingLimited") == ("False", "NotLimited")
+    assert cluster.condition("DataLossRisk") == ("False", "InTime")
+    lag = cluster.status.lag
+    assert lag is not None and lag.band == "Ok"
+
+
+def test_a_broker_that_is_away_freezes_everything():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(60, rate=500)
+    target = cluster.target
+    assert (target or 0) > 1
+    cluster.topic.away = True
+    cluster.steps(120, rate=0)
+    assert cluster.target == target
+    assert cluster.condition("LagKnown") == ("False", "LagUnknown")
+    lag = cluster.status.lag
+    assert lag is not None and lag.band == "Unknown"
+    cluster.topic.away = False
+    cluster.steps(60, rate=500)
+    assert cluster.condition("LagKnown") == ("True", "Measured")
+
+
+def test_partitions_that_are_added_are_noticed():
+    cluster = ScaledCluster({"max": 12, "lagObjective": "60s"})
+    cluster.topic.ends, cluster.topic.committed = [0.0] * 2, [0.0] * 2
+    cluster.steps(80, rate=1500)
+    assert cluster.condition("ScalingLimited")[0] == "True"
+    bound = cluster.target
+    cluster.topic.ends += [0.0] * 14
+    cluster.topic.committed += [0.0] * 14
+    cluster.steps(80, rate=1500)
+    assert (cluster.target or 0) > (bound or 0)
+
+
+def test_a_restarted_operator_keeps_the_target_and_what_was_learned():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(60, rate=500)
+    target, writes = cluster.target, len(cluster.api.writes)
+    assert (target or 0) >= 3
+    assert cluster.agents.ring["memory"]["queries"]["q"]["fit"]["batches"] > 8
+    cluster.operator = cluster.new_operator()
+    cluster.settle()
+    cluster.steps(20, rate=500)
+    assert cluster.target == target
+    # Nothing is learned anew, and nothing is said again.
+    memory = cluster.scaling._jobs[KEY].memory
+    assert memory is not None and memory.queries["q"].fit.batches > 40
+    assert cluster.status_writes(writes) <= 1
+
+
+def test_the_target_survives_an_attempt_that_fails():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(60, rate=500)
+    target = cluster.target
+    assert (target or 0) >= 3
+    cluster.end_driver(cluster.driver_place(), "QueryFailed", 66)
+    cluster.steps(4)
+    assert cluster.started == [(1, 1, 1), (1, 2, 2)]
+    # Spark begins with as many: nothing has to be scaled after the start.
+    assert cluster.replicas() == target == cluster.target
+
+
+def test_the_target_survives_an_upgrade():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(60, rate=500)
+    target = cluster.target
+    cluster.edit(image="spark:2")
+    cluster.steps(6)
+    assert cluster.started[-1][0] == 2
+    assert cluster.replicas() == target == cluster.target
+
+
+def test_advice_changes_nothing():
+    cluster = ScaledCluster({**LIMITS, "mode": "Advise"}, count=2)
+    cluster.steps(80, rate=700)
+    assert (cluster.target, cluster.replicas()) == (2, 2)
+    reason = cluster.status.executors.reason
+    assert reason is not None and reason.startswith("advice only: 2 → ")
+    assert cluster.condition("ScalingLimited") == ("False", "AdviceOnly")
+
+
+def test_off_leaves_the_number_to_others():
+    cluster = ScaledCluster({**LIMITS, "mode": "Off"}, count=2)
+    cluster.steps(60, rate=700)
+    assert (cluster.target, cluster.status.executors.reason) == (2, None)
+    cluster.edit(executors={"count": 5})
+    cluster.settle()
+    assert (cluster.target, cluster.replicas()) == (5, 5)
+    assert cluster.condition("LagKnown") == ("True", "Measured")
+
+
+def test_a_count_that_somebody_sets_beside_the_autoscaler_is_named_and_not_used():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(40, rate=100)
+    cluster.edit(executors={"count": 6})
+    cluster.steps(8, rate=100)
+    assert (cluster.target, cluster.replicas()) == (1, 1)
+    assert cluster.condition("ScalingLimited") == ("False", "AutoscalerRules")
+    limited = cluster.status.condition("ScalingLimited")
+    assert limited is not None and 'mode "Off"' in limited.message
+
+
+def test_executors_that_get_no_place_are_not_asked_for_again_and_again():
+    cluster = ScaledCluster({"max": 20, "lagObjective": "60s"})
+    cluster.room = 2
+    cluster.steps(100, rate=900)
+    assert cluster.condition("ScalingLimited") == ("True", "QuotaBound")
+    limited = cluster.status.condition("ScalingLimited")
+    assert limited is not None and "0/3 nodes are available" in limited.message
+    asked = cluster.target
+    cluster.steps(100, rate=900)
+    assert cluster.target == asked
+
+
+def test_limits_that_are_edited_hold_at_once():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(60, rate=900)
+    assert (cluster.target or 0) > 3
+    cluster.edit(autoscaling={**LIMITS, "max": 2})
+    cluster.settle()
+    assert cluster.target == cluster.replicas() == 2
+    cluster.edit(autoscaling={**LIMITS, "min": 4}, executors={"count": 4})
+    cluster.settle()
+    assert cluster.target == cluster.replicas() == 4
+
+
+def test_fewer_executors_wait_for_the_end_of_a_batch():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(60, rate=900)
+    before = cluster.replicas()
+    agent = cluster.agent()
+    cluster.topic.in_batch = True
+    agent.told = cluster.topic.report(at=cluster.moment.timestamp(), executors=before)
+    cluster.edit(autoscaling={**LIMITS, "max": 2})
+    cluster.pass_once()
+    outcome = cluster.pass_once()
+    assert (cluster.target, cluster.replicas()) == (2, before)
+    assert outcome is not None and outcome.recheck_after == 2
+    cluster.topic.in_batch = False
+    agent.told = cluster.topic.report(at=cluster.moment.timestamp(), executors=before)
+    cluster.pass_once()
+    assert cluster.replicas() == 2
+
+
+def test_a_batch_that_never_ends_does_not_keep_them_for_ever():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(60, rate=900)
+    cluster.topic.in_batch = True
+    cluster.edit(autoscaling={**LIMITS, "max": 2})
+    cluster.steps(8)
+    assert cluster.replicas() == 2
+
+
+def test_a_refused_edit_does_not_change_the_limits_and_the_autoscaler_of_the_run_goes_on():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(40, rate=100)
+    cluster.edit(state={"partitions": 7})
+    cluster.steps(40, rate=500)
+    assert cluster.condition("Stalled") == ("True", "StateChange")
+    assert (cluster.target or 0) >= 3
+    frozen = cluster.target
+    cluster.edit(autoscaling={**LIMITS, "max": 2})
+    cluster.steps(20, rate=500)
+    assert cluster.target == cluster.replicas() == frozen
+
+
+def test_blackout_windows_hold_the_number():
+    window = {"schedule": "0 0 * * *", "duration": "2h"}
+    cluster = ScaledCluster({**LIMITS, "blackoutWindows": [window]})
+    cluster.steps(60, rate=500)
+    assert cluster.target == 1
+    reason = cluster.status.executors.reason
+    assert reason is not None and "blackout window 0 0 * * *" in reason
+
+
+def test_near_a_data_loss_the_maximum_is_lifted():
+    cluster = ScaledCluster({"max": 2, "emergencyMax": 8, "lagObjective": "60s"})
+    cluster.topic.retention_seconds = 1200.0
+    cluster.steps(40, rate=200)
+    assert (cluster.target or 0) <= 2
+    for _ in range(60):
+        cluster.steps(1, rate=900)
+        if (cluster.target or 0) > 2:
+            break
+    assert (cluster.target or 0) > 2
+    assert cluster.condition("DataLossRisk") == ("True", "RetentionNear")
+    lag = cluster.status.lag
+    assert lag is not None and lag.band == "AtRisk"
+    # It outlives a restart of the operator. When all is read and the danger has passed, it goes back.
+    cluster.operator = cluster.new_operator()
+    lifted = cluster.target
+    cluster.settle()
+    assert cluster.target == lifted
+    cluster.steps(80, rate=100)
+    assert cluster.condition("DataLossRisk") == ("False", "InTime")
+    assert (cluster.target or 0) <= 2
+
+
+def test_without_autoscaling_any_more_nothing_old_is_said():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(40, rate=500)
+    cluster.edit(autoscaling=None)
+    cluster.steps(4)
+    assert {one.type for one in cluster.status.conditions} == {"Ready", "Reconciling", "Stalled"}
+    assert (cluster.target, cluster.status.lag, cluster.status.executors.reason) == (1, None, None)
+
+
+def test_of_two_operators_only_the_one_that_leads_acts():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(40, rate=100)
+    cluster.leads = False
+    before = len(cluster.api.writes)
+    cluster.topic.rate = 900
+    for _ in range(20):
+        cluster.later(15)
+        cluster.topic.advance(15, executors=1, at=cluster.moment.timestamp())
+        cluster.agent().told = cluster.topic.report(at=cluster.moment.timestamp(), executors=1)
+        cluster.pass_once()
+    assert cluster.api.writes[before:] == []
+
+
+def test_what_was_decided_is_kept_in_the_ring():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(40, rate=100)
+    cluster.steps(60, rate=500)
+    ring = cluster.agents.ring
+    moves = [one for one in ring["decisions"] if one["asked"] != one["target"]]
+    assert moves and all("rows/s" in one["message"] for one in moves)
+    assert len(ring["looks"]) >= 20
+    times = [point[0] for point in ring["looks"]]
+    assert times == sorted(set(times))
+
+
+@pytest.mark.parametrize(
+    "told", [{"queries": 7}, {"queries": [None, {"name": "q", "active": True, "lag": 3}]}]
+)
+def test_a_report_that_makes_no_sense_harms_nobody(told):
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(40, rate=100)
+    cluster.later(15)
+    report = {"phase": "Running", **told}
+    asyncio.run(cluster.scaling.look(KEY, AgentAddress("10.0.0.1", "uid"), report))
+    assert cluster.scaling.advice(KEY, cluster.scaling._jobs[KEY].uid) is not None
+    assert cluster.target == 1

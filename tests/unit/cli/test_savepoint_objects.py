@@ -1,0 +1,177 @@
+"""`kubectl streamjob savepoint`: the verbs as StreamSavepoint objects on a fake cluster."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from headrace.api import StreamSavepoint
+from headrace.cli.cluster import Cluster
+from headrace.cli.savepoint_objects import ClusterSavepoints
+from headrace.cli.savepoints import SavepointRefused
+from headrace.kube.resources import STREAM_SAVEPOINTS
+from tests.unit.cli.fakes import NAMESPACE, add_job, api_of, transport_of
+from tests.unit.cli.samples import FINE, a_savepoint
+from tests.unit.cli.test_kubectl import Run_, stored
+
+PLACE = (STREAM_SAVEPOINTS.plural, NAMESPACE, "nightly")
+
+
+def condition(kind: str, status: str, message: str = "", **more: Any) -> dict[str, Any]:
+    told = {"type": kind, "status": status, "reason": "R", "message": message, **more}
+    return {**told, "lastTransitionTime": "2026-05-01T11:55:00Z"}
+
+
+def backend(
+    cluster: Cluster, steps: Iterator[dict[str, Any]] | None = None, **more: Any
+) -> ClusterSavepoints:
+    """Whose waits are the operator's passes: each writes the next status."""
+    seconds = iter(range(1000))
+
+    def operator_acts(_: float) -> None:
+        (place,) = [one for one in api_of(cluster).objects if one[0] == STREAM_SAVEPOINTS.plural]
+        assert steps is not None, "nothing is to be waited for"
+        api_of(cluster).set(place, {"status": next(steps)})
+
+    return ClusterSavepoints(
+        cluster=cluster,
+        job="clicks",
+        now=lambda: datetime(2026, 5, 1, 3, 0, tzinfo=UTC),
+        sleep=operator_acts,
+        clock=lambda: float(next(seconds)),
+        **more,
+    )
+
+
+def test_create_waits_and_tells_how_far_it_is(cluster: Cluster):
+    good = a_savepoint()["status"]
+    steps = iter(
+        [
+            {"conditions": [condition("Ready", "False", "a keeper pod starts")]},
+            {"conditions": [], "bytes": 4 * 2**20, "copiedBytes": 2**20},
+            good,
+        ]
+    )
+    told: list[str] = []
+    made = backend(cluster, steps).create(None, told.append)
+    assert (made.name, made.state, made.queries[0].batch) == ("clicks-20260501-030000", "Ready", 4711)
+    assert told == ["waiting for the operator", "a keeper pod starts", "1.0Mi of 4.0Mi copied"]
+    ((_, _, _), kept), *_ = api_of(cluster).objects.items()
+    assert StreamSavepoint.parse(kept).spec.job.name == "clicks"
+
+
+def test_a_failed_one_says_why(cluster: Cluster):
+    steps = iter([{"conditions": [condition("Stalled", "True", "no such bucket")]}])
+    with pytest.raises(SavepointRefused, match="nightly failed: no such bucket"):
+        backend(cluster, steps).create("nightly", lambda _: None)
+
+
+def test_a_slow_one_is_not_waited_for_for_ever(cluster: Cluster):
+    steps = iter([{"conditions": []}] * 9)
+    with pytest.raises(SavepointRefused, match=r"it goes on\. See: kubectl streamjob savepoint show clicks"):
+        backend(cluster, steps, timeout_seconds=3).create("nightly", lambda _: None)
+
+
+def test_a_name_that_is_taken(cluster: Cluster):
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
+    with pytest.raises(SavepointRefused, match="there is a savepoint nightly already"):
+        backend(cluster).create("nightly", lambda _: None)
+
+
+def test_list_and_show(cluster: Cluster, kubectl: Run_):
+    for name in ("clicks-0200", "clicks-0300"):
+        api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint(name))
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("orders-0300", job="orders"))
+    listed = kubectl("savepoint", "list", "clicks")
+    assert listed.exit_code == 0
+    assert [line.split()[0] for line in listed.output.splitlines()[:3]] == [
+        "NAME",
+        "clicks-0200",
+        "clicks-0300",
+    ]
+    assert "kubectl streamjob savepoint show clicks clicks-0300" in listed.output
+    shown = kubectl("savepoint", "show", "clicks", "clicks-0300")
+    assert "Query counts: batch 4711" in shown.output and "run 4" in shown.output
+    told = json.loads(kubectl("savepoint", "list", "clicks", "-o", "json").output)
+    assert [one["verified"] for one in told] == ["State", "State"]
+
+
+def test_another_job_s_savepoint_is_not_ours(cluster: Cluster, kubectl: Run_):
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("orders-0300", job="orders"))
+    foreign = kubectl("savepoint", "show", "clicks", "orders-0300")
+    assert foreign.exit_code == 2 and "is a savepoint of orders, not of clicks" in foreign.output
+    near = kubectl("savepoint", "show", "orders", "orders-300")
+    assert near.exit_code == 2 and "Did you mean orders-0300?" in near.output
+
+
+def test_create_without_waiting(cluster: Cluster, kubectl: Run_):
+    made = kubectl("savepoint", "create", "clicks", "nightly", "--no-wait")
+    assert made.exit_code == 0 and "Taking" in made.output
+    assert api_of(cluster).objects[PLACE]["spec"] == {"job": {"name": "clicks"}}
+
+
+def test_import(cluster: Cluster, kubectl: Run_):
+    path = "s3://acme-streams/elsewhere/_savepoints/x"
+    assert kubectl("savepoint", "import", "clicks", path, "nightly", "--no-wait").exit_code == 0
+    assert api_of(cluster).objects[PLACE]["spec"] == {"job": {"name": "clicks"}, "path": path}
+
+
+def test_verify_asks_for_the_level_and_waits_for_the_word(cluster: Cluster):
+    objects = {"level": "Objects", "message": "all objects are there"}
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly", verified=objects))
+    assert backend(cluster).verify("nightly", "Objects").verified == "Objects"
+    old = [condition("Verified", "False", "not yet", observedGeneration=0)]
+    steps = iter([{"conditions": old}, {"verified": {"level": "State", "message": "good"}}])
+    assert backend(cluster, steps).verify("nightly", "State").verified == "State"
+    assert api_of(cluster).objects[PLACE]["spec"]["verify"] == "State"
+
+
+def test_verify_tells_what_is_damaged(cluster: Cluster):
+    objects = {"level": "Objects", "message": "all objects are there"}
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly", verified=objects))
+    damaged = [condition("Stalled", "True", "partition 3 of counts cannot be loaded")]
+    with pytest.raises(SavepointRefused, match="partition 3 of counts"):
+        backend(cluster, iter([{"conditions": damaged}])).verify("nightly", "State")
+
+
+def test_delete(cluster: Cluster, kubectl: Run_):
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
+    assert kubectl("savepoint", "delete", "clicks", "nightly", "--yes").exit_code == 0
+    assert PLACE not in api_of(cluster).objects
+
+
+def test_missing_rights_are_named(cluster: Cluster, kubectl: Run_):
+    transport_of(cluster).forbidden.add(("create", "streamsavepoints"))
+    refused = kubectl("savepoint", "create", "clicks")
+    assert refused.exit_code == 2
+    assert "you may not create streamsavepoints.headrace.dev in namespace shop" in refused.output
+
+
+def test_restore_of_a_job_without_a_run_says_where_it_starts(cluster: Cluster, kubectl: Run_):
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
+    add_job(cluster, startFrom={"latest": True})
+    restored = kubectl("savepoint", "restore", "clicks", "nightly", "--yes")
+    assert restored.exit_code == 0 and "clicks starts from nightly" in restored.output
+    assert stored(cluster)["spec"]["startFrom"] == {"savepoint": "nightly"}
+
+
+def test_a_job_that_has_a_run_is_asked_to_go_back_by_an_annotation(cluster: Cluster):
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
+    add_job(cluster, status=FINE, suspend=False)
+    assert "clicks drains and begins a new run from nightly" in backend(cluster).restore("nightly")
+    asked = stored(cluster)["metadata"]["annotations"]["headrace.dev/restore"]
+    assert asked.startswith("nightly@")
+    assert stored(cluster)["spec"].get("startFrom") is None
+
+
+def test_restore_when_the_job_is_gone(cluster: Cluster):
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
+    assert "startFrom: {savepoint: nightly}" in backend(cluster).restore("nightly")
+
+
+def test_one_that_is_not_ready_is_not_restored(cluster: Cluster):
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly", conditions=[]))
+    with pytest.raises(SavepointRefused, match="nightly is Taking"):
+        backend(cluster).restore("nightly")
