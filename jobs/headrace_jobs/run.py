@@ -22,6 +22,7 @@ import contextlib
 import functools
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from typing import Any
 VARIABLE = "HEADRACE_RUN"
 # Spark's own names for what it tells every task of a batch.
 _BATCH_PROPERTY = "streaming.sql.batchId"
+# Ours, set for every query: a warm executor's environment still tells of the rehearsal it began with.
+CONTEXT_PROPERTY = "headrace.run"
 _QUERY_PROPERTY = "sql.streaming.queryId"
 
 
@@ -107,7 +110,7 @@ def __getattr__(name: str) -> Any:
         case "batch_id":
             return _batch_id()
         case "job" | "number" | "attempt" | "epoch" | "rehearsing" | "managed":
-            return getattr(_context(os.environ.get(VARIABLE)), name)
+            return getattr(_context(_task_property(CONTEXT_PROPERTY) or os.environ.get(VARIABLE)), name)
         case _:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -139,12 +142,21 @@ def _context(encoded: str | None) -> _Context:
     )
 
 
+def _task_property(name: str) -> str | None:
+    """What Spark tells a task on a worker; None in the driver, and where there is no Spark."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark import TaskContext  # noqa: PLC0415 - as below
+
+    task = TaskContext.get()
+    return task.getLocalProperty(name) if task is not None else None
+
+
 def _local_property(name: str) -> str | None:
     """What Spark tells this thread about its batch: in a task on a worker, or in a driver's foreachBatch."""
     from pyspark import SparkContext, TaskContext  # noqa: PLC0415 - a job that only reads run.epoch needs no Spark
 
-    task = TaskContext.get()
-    if task is not None:
-        return task.getLocalProperty(name)
+    if TaskContext.get() is not None:
+        return _task_property(name)
     context = SparkContext._active_spark_context
     return context.getLocalProperty(name) if context is not None else None

@@ -27,19 +27,19 @@ counts.select(F.to_json(F.struct("*")).alias("value")).writeStream.queryName("co
 class Topic:
     """Numbered records in, counts by key out."""
 
-    def __init__(self, services: Services, name: str) -> None:
-        self._services, self.name, self.produced = services, name, 0
-        services.create_topic(name, partitions=2)
+    def __init__(self, services: Services, name: str, *, partitions: int = 2) -> None:
+        self.services, self.name, self.produced = services, name, 0
+        services.create_topic(name, partitions=partitions)
         services.create_topic(f"{name}-counts", partitions=1)
 
     def produce(self, count: int, *, rate: float = 1e9) -> None:
-        self._services.produce(self.name, first=self.produced, count=count, keys=KEYS, rate=rate)
+        self.services.produce(self.name, first=self.produced, count=count, keys=KEYS, rate=rate)
         self.produced += count
 
     def counted(self) -> dict[str, tuple[int, int]]:
         """The last word on each key. Every count ever written must have been true: n never goes back."""
         last: dict[str, tuple[int, int]] = {}
-        for update in self._services.consume(f"{self.name}-counts"):
+        for update in self.services.consume(f"{self.name}-counts"):
             assert update["n"] >= last.get(update["key"], (0, 0))[0], update
             last[update["key"]] = (update["n"], update["total"])
         return last

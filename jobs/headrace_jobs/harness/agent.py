@@ -18,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
+from headrace_jobs.harness.orders import NotInStandby, OrderInvalid
+
 log = logging.getLogger("headrace")
 
 _SLOWEST_CLIENT_SECONDS = 10
@@ -39,6 +41,9 @@ class Served:
 
     keep_scaling: Callable[[dict[str, Any]], None]
     """With what is new of it. Raises ValueError if it is not what it should be."""
+
+    activate: Callable[[bytes], dict[str, Any]]
+    """With the body of the call; raises OrderInvalid or NotInStandby."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +94,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer("POST")
 
     def _answer(self, method: str) -> None:
-        self._body = self._read_body()
+        body = self._read_body()
         try:
-            answer = self._route(method)
+            answer = self._route(method, body)
         except Exception:
             log.exception("the agent failed to answer %s %s", method, self.path)
             answer = _error(HTTPStatus.INTERNAL_SERVER_ERROR, "see the driver's log")
@@ -101,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer.body)
 
-    def _route(self, method: str) -> _Answer:  # noqa: PLR0911 - one per path
+    def _route(self, method: str, body: bytes) -> _Answer:  # noqa: PLR0911 - one per path
         path = self.path.partition("?")[0]
         if path == "/healthz":
             return _json({"status": "ok"}) if method == "GET" else _wrong_method("GET")
@@ -111,29 +116,29 @@ class _Handler(BaseHTTPRequestHandler):
         match method, path:
             case "GET", "/v1/status":
                 return _json(self.served.status())
-            case "POST", "/v1/drain":
-                return self._drain()
+            case "POST", "/v1/drain" | "/v1/activate":
+                return self._drain() if path == "/v1/drain" else self._activate(body)
             case "GET", "/v1/scaling":
                 found = self.served.scaling()
                 later = _error(HTTPStatus.SERVICE_UNAVAILABLE, "the store has not been read yet")
                 return later if found is None else _json(found)
             case "POST", "/v1/scaling":
-                return self._keep_scaling()
+                return self._keep_scaling(body)
             case "GET", "/metrics":
                 return _Answer(HTTPStatus.OK, self.served.metrics(), _OPEN_METRICS)
             case _, "/v1/status" | "/metrics":
                 return _wrong_method("GET")
-            case _, "/v1/drain":
+            case _, "/v1/drain" | "/v1/activate":
                 return _wrong_method("POST")
             case _, "/v1/scaling":
                 return _wrong_method("GET or POST")
             case _:
-                paths = "/healthz, /v1/status, /v1/scaling, /v1/drain and /metrics"
+                paths = "/healthz, /v1/status, /v1/scaling, /v1/drain, /v1/activate and /metrics"
                 return _error(HTTPStatus.NOT_FOUND, f"paths are {paths}")
 
-    def _keep_scaling(self) -> _Answer:
+    def _keep_scaling(self, body: bytes) -> _Answer:
         try:
-            news = json.loads(self._body)
+            news = json.loads(body)
             if isinstance(news, dict):
                 self.served.keep_scaling(news)
                 return _json({"kept": True}, HTTPStatus.ACCEPTED)
@@ -152,6 +157,14 @@ class _Handler(BaseHTTPRequestHandler):
         if limit is not None and not 0 <= limit < float("inf"):
             return _error(HTTPStatus.BAD_REQUEST, "timeoutSeconds must be a number of seconds, 0 or more")
         return _json(self.served.drain(limit), HTTPStatus.ACCEPTED)
+
+    def _activate(self, body: bytes) -> _Answer:
+        try:
+            return _json(self.served.activate(body), HTTPStatus.ACCEPTED)
+        except OrderInvalid as error:
+            return _error(HTTPStatus.BAD_REQUEST, str(error))
+        except NotInStandby as error:
+            return _error(HTTPStatus.CONFLICT, str(error))
 
     def _refusal(self, *, uid_required: bool) -> _Answer | None:
         given = self.headers.get("Authorization", "").encode("utf-8", "replace")

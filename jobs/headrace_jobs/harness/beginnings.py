@@ -11,14 +11,16 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from headrace_jobs.harness.assignment import Assignment
 from headrace_jobs.harness.control import StoreUnavailable
 from headrace_jobs.harness.kafka import is_kafka
 from headrace_jobs.harness.rules import StartRefused
 from headrace_jobs.harness.runfile import RunFile, Start
 from headrace_jobs.harness.start import OWNED, check_seed, check_source, check_topics, kafka_options
+from headrace_jobs.harness.writer import Start as QueryStart
 from headrace_jobs.store import Seed, StoreError, open_store, read_seed
 from headrace_jobs.store.runs import tell_sink
 from headrace_jobs.store.s3_options import options_in
@@ -64,20 +66,27 @@ class Beginnings:
         # Which query a reader's options were set for, by the identity of the options.
         self._set_for: dict[int, tuple[str, dict[str, str]]] = {}
 
-    def admit(self, query: str, writer: Any) -> None:
-        """Before it starts; `writer` is the DataStreamWriter. Raises StartRefused."""
+    def watching(self, start: QueryStart) -> QueryStart:
+        """The same, but checked before it begins in earnest, and noted after. Raises StartRefused."""
+
+        def begin() -> Any:
+            self._admit(start.name, start.frame)
+            jsq = start.begin()
+            # Some sinks cannot follow a fork; the checkpoint itself does not know its sink.
+            with contextlib.suppress(Exception):  # of Spark's insides; it is told again by the next attempt
+                self.tell(start.name, str(jsq.streamingQuery().sink().toString()))
+            return jsq
+
+        return replace(start, begin=begin)
+
+    def _admit(self, query: str, frame: Any) -> None:
         check_seed(self.seed, query)
         if self.start is not None and query not in self.begun():
-            self._set_start(self.start, query, writer)
+            self._set_start(self.start, query, frame)
 
-    def started(self, query: str, jsq: Any) -> None:
-        """Some sinks cannot follow a fork; the checkpoint itself does not know its sink."""
-        with contextlib.suppress(Exception):  # of Spark's insides; it is told again by the next attempt
-            self.tell(query, str(jsq.streamingQuery().sink().toString()))
-
-    def _set_start(self, start: Start, query: str, writer: Any) -> None:
+    def _set_start(self, start: Start, query: str, frame: Any) -> None:
         readers: list[tuple[Any, dict[str, str]]] = []
-        for source in streaming_sources(writer._df._jdf):
+        for source in streaming_sources(frame._jdf):
             name = str(source.sourceName())
             new_api = "V2" in source.getClass().getSimpleName()  # the old one has its source made already
             check_source(start, query, name, can_start=is_kafka(name) and new_api)
@@ -86,7 +95,7 @@ class Beginnings:
         check_topics(start, query, (given for _, given in readers))
         for options, given in readers:
             wanted = kafka_options(start, query, given)
-            self._claim(writer._spark._jvm.System.identityHashCode(options), query, wanted)
+            self._claim(frame.sparkSession._jvm.System.identityHashCode(options), query, wanted)
             replace_options(options, OWNED, wanted)
             log.info("query %s begins where spec.startFrom says", query)
 
@@ -99,7 +108,9 @@ class Beginnings:
             )
 
 
-def beginnings(run_file: RunFile, seed: Seed | None, batches: Callable[[], dict[str, Any]]) -> Beginnings:
+def beginnings(
+    assignment: Assignment, seed: Seed | None, batches: Callable[[], dict[str, Any]]
+) -> Beginnings:
     known: list[frozenset[str]] = []
 
     def begun() -> frozenset[str]:
@@ -107,7 +118,10 @@ def beginnings(run_file: RunFile, seed: Seed | None, batches: Callable[[], dict[
             known.append(frozenset(name for name, last in batches().items() if last.offsets >= 0))
         return known[0]
 
-    return Beginnings(run_file.start, seed, begun, lambda query, sink: _tell_sink(run_file, query, sink))
+    def tell(query: str, sink: str) -> None:
+        _tell_sink(assignment.run_file, query, sink)
+
+    return Beginnings(assignment.run_file.start, seed, begun, tell)
 
 
 def streaming_sources(frame: Any) -> Iterator[Any]:

@@ -8,34 +8,50 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
+from headrace_jobs.harness.assignment import Assignment
+from headrace_jobs.harness.conf import fence_conf, spark_url
 from headrace_jobs.harness.control import Batches, Fenced, StoreUnavailable
 from headrace_jobs.harness.failure import FENCED_CLASS
+from headrace_jobs.harness.runfile import RunFile
 
 
 @dataclass(frozen=True)
 class CheckpointControl:
-    """Calls into dev.headrace.CheckpointControl. `run_path` is the run's URL as Spark writes it."""
+    """Calls into dev.headrace.CheckpointControl."""
 
     session: Any
-    run_path: str
+    assignment: Assignment
 
-    def claim(self, attempt: int, body: str) -> None:
+    def claim(self, run_file: RunFile, body: str) -> None:
         """Takes the run for this attempt; raises Fenced if an attempt as new as this one has it."""
+        run_path = spark_url(run_file.run_path)
         try:
-            self._java.claim(self.run_path, attempt, body, self._hadoop_conf)
+            self._java.claim(run_path, run_file.attempt, body, self._hadoop_conf)
         except Py4JJavaError as error:
             cause: Any = error.java_exception
             if cause.getClass().getName() == FENCED_CLASS:
                 raise Fenced(cause.getMessage()) from None
-            raise StoreUnavailable(f"{self.run_path} cannot be claimed: {cause.getMessage()}") from None
+            raise StoreUnavailable(f"{run_path} cannot be claimed: {cause.getMessage()}") from None
 
     def drain(self, timeout_seconds: float) -> bool:
         """From now on no batch begins; True when every batch that has begun can be seen in `batches`."""
         return bool(self._java.drain(int(timeout_seconds * 1000)))
 
     def batches(self) -> dict[str, Batches]:
-        told = json.loads(self._java.batches(self.run_path, self._hadoop_conf))
+        run_path = spark_url(self.assignment.run_file.run_path)
+        told = json.loads(self._java.batches(run_path, self._hadoop_conf))
         return {name: Batches(entry["offsets"], entry["commits"]) for name, entry in told.items()}
+
+    def guard(self, run_file: RunFile) -> None:
+        """Queries that start from now on write below this run, as this attempt, or not at all.
+
+        Each of them copies the settings when it starts, and gives them to its executors.
+        """
+        for key, value in fence_conf(run_file).items():
+            self._hadoop_conf.set(key, value)
+
+    def end_after(self, checkpoint: str, last_batch: int) -> None:
+        self._java.endAfter(spark_url(checkpoint), last_batch)
 
     @property
     def _java(self) -> Any:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from headrace_jobs.harness.assignment import Assignment
 from headrace_jobs.harness.control import NO_BATCH, Batches, Control
 from headrace_jobs.harness.drain import DrainResult, drain
 from headrace_jobs.harness.driver_jvm import DriverJvm
@@ -29,14 +30,14 @@ from headrace_jobs.harness.endings import (
     query_failed,
 )
 from headrace_jobs.harness.failure import UserCode
-from headrace_jobs.harness.kept_log import store_log
-from headrace_jobs.harness.runfile import RunFile
+from headrace_jobs.harness.kept_log import store_log, within
 from headrace_jobs.harness.scratch import Scratch
 from headrace_jobs.harness.tail import LogKeeper
 from headrace_jobs.harness.termination import Reason, Termination, write_json
 
 if TYPE_CHECKING:  # pyspark is imported while the JVM starts, not before
     from headrace_jobs.harness.managed import QueryRegistry
+    from headrace_jobs.harness.rehearsal import Rehearsal
 
 log = logging.getLogger("headrace")
 
@@ -46,6 +47,7 @@ _SCRIPT_GRACE_SECONDS = 1.0
 _SPARK_STOP_SECONDS = 10.0
 _HURRY_SECONDS = 5.0
 _WIND_DOWN_SECONDS = 30.0
+_FORK_SECONDS = 5.0
 
 
 @dataclass
@@ -60,12 +62,13 @@ class Parts:
     scratch: Scratch | None = None
     log_keeper: LogKeeper | None = None
     event_log: bool = False
+    rehearsal: Rehearsal | None = None
 
 
 class Conductor:
-    def __init__(self, run_file: RunFile, *, parts: Parts) -> None:
-        self._run_file = run_file
-        self._uid = run_file.uid
+    def __init__(self, assignment: Assignment, *, parts: Parts) -> None:
+        self._assignment = assignment
+        self._uid = assignment.run_file.uid
         self._parts = parts
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._hurry = threading.Event()
@@ -127,6 +130,7 @@ class Conductor:
                 application_ended=self._application_ended.is_set(),
                 active=len(registry.active()) if registry else 0,
                 own=self._parts.own,
+                rehearsing=self._assignment.rehearsing,
             )
             if ending is not None:
                 return ending
@@ -138,6 +142,8 @@ class Conductor:
         ending = self._with_late_failure(ending)
         if ending.reason is Reason.FENCED:
             self._hurry.set()  # a fenced driver has no business here any more
+        if self._assignment.rehearsing:
+            self._hurry.set()  # what a script does at its end is for the day it writes
         if self._parts.registry is not None and not self._hurry.is_set():
             self._application_ended.wait(_SCRIPT_GRACE_SECONDS)
         if ending.reason is Reason.COMPLETED or self._must_close_event_log(ending):
@@ -150,7 +156,15 @@ class Conductor:
             ending.failure,
             clean=result.clean,
             queries=self._query_ends(self._last_batches(ending, result)),
+            rehearsal=self._rehearsal_result(ending.reason),
         )
+
+    def _rehearsal_result(self, reason: Reason) -> dict[str, Any] | None:
+        rehearsal = self._parts.rehearsal
+        if rehearsal is None or not self._assignment.rehearsing:
+            return None
+        passed = rehearsal.phase != "Rehearsing" or reason is Reason.REHEARSED
+        return rehearsal.result("Passed" if passed else "Failed")
 
     def _exit_at_the_latest(self, seconds: float) -> None:
         """A JVM or a store that does not answer must not keep a driver that was told to end."""
@@ -163,6 +177,8 @@ class Conductor:
 
     def _drain(self, ending: Ending) -> DrainResult:
         parts = self._parts
+        if self._assignment.rehearsing:
+            return DrainResult()  # nothing of it is kept
         if ending.drain_seconds is None or parts.registry is None or parts.control is None:
             return DrainResult()
         return drain(
@@ -238,6 +254,8 @@ class Conductor:
             parts.jvm.halt()
         self._write_last_words(termination)
         self._keep_log(termination)
+        if parts.rehearsal is not None and self._assignment.rehearsing:
+            within(_FORK_SECONDS, parts.rehearsal.clean_up)
         if parts.scratch is not None:
             parts.scratch.remove()
         for stream in (sys.stdout, sys.stderr):
@@ -248,7 +266,7 @@ class Conductor:
 
     def _write_last_words(self, termination: Termination) -> None:
         try:
-            write_json(self._run_file.termination_message_path, termination.to_json())
+            write_json(self._assignment.run_file.termination_message_path, termination.to_json())
         except OSError as error:
             sys.stderr.write(f"headrace: the termination message could not be written: {error}\n")
 
@@ -258,6 +276,6 @@ class Conductor:
             return
         content = self._parts.log_keeper.finish()
         if termination.reason.is_failure and content:
-            log_file = store_log(self._run_file, content)
+            log_file = store_log(self._assignment.run_file, content)
             if log_file is not None:
                 self._write_last_words(replace(termination, log_file=log_file))

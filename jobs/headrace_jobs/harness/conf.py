@@ -96,12 +96,16 @@ def driver_conf(run_file: RunFile, *, jars: list[str], run_context: str) -> dict
     conf |= {key: wanted for key, (wanted, _) in PINNED_SESSION_CONF.items()}
     conf |= {
         "spark.jars": ",".join(filter(None, [run_file.spark_conf.get("spark.jars", ""), *jars])),
-        "spark.hadoop.headrace.run.path": spark_url(run_file.run_path),
-        "spark.hadoop.headrace.attempt": str(run_file.attempt),
+        **{f"spark.hadoop.{key}": value for key, value in fence_conf(run_file).items()},
         "spark.hadoop.headrace.writer.id": run_file.uid,
         f"spark.executorEnv.{run.VARIABLE}": run_context,
     }
     return conf
+
+
+def fence_conf(run_file: RunFile) -> dict[str, str]:
+    """By which the file manager knows the run it guards, as Hadoop settings."""
+    return {"headrace.run.path": spark_url(run_file.run_path), "headrace.attempt": str(run_file.attempt)}
 
 
 def spark_url(url: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from headrace_jobs.harness.runfile import RunFile
+
 
 class Batches(NamedTuple):
     """The newest entries of a query's logs; -1 where there is none."""
@@ -28,6 +30,6 @@ class StoreUnavailable(Exception):
 
 
 class Control(Protocol):
-    def claim(self, attempt: int, body: str) -> None: ...
+    def claim(self, run_file: RunFile, body: str) -> None: ...
     def drain(self, timeout_seconds: float) -> bool: ...
     def batches(self) -> dict[str, Batches]: ...

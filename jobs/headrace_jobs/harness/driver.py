@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from headrace_jobs import run
 from headrace_jobs.harness.application import find_program, import_path, run_program, user_code
 from headrace_jobs.harness.archive import archive_options
 from headrace_jobs.harness.asks import listen_for_signals, take_signals, watch_parent
+from headrace_jobs.harness.assignment import Assignment, claim_body
 from headrace_jobs.harness.conductor import Conductor, Parts
 from headrace_jobs.harness.conf import driver_conf
 from headrace_jobs.harness.connectors import NoConnector, s3_jars
@@ -40,6 +40,7 @@ from headrace_jobs.harness.endings import (
 from headrace_jobs.harness.event_log import has_event_log, prepare_event_log
 from headrace_jobs.harness.kafka import problems
 from headrace_jobs.harness.listening import listen
+from headrace_jobs.harness.orders import NotInStandby, parse_order
 from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.harness.scratch import make_scratch
 from headrace_jobs.harness.tail import LogKeeper
@@ -56,7 +57,10 @@ from headrace_jobs.jvm import (
 )
 
 if TYPE_CHECKING:  # pyspark is imported while the JVM starts, not before
+    from headrace_jobs.harness.activation import Activation
     from headrace_jobs.harness.observer import Observer
+    from headrace_jobs.harness.rehearsal import Rehearsal
+    from headrace_jobs.harness.spark_side import Hooks
 
 log = logging.getLogger("headrace")
 
@@ -68,16 +72,21 @@ class Driver:
     """One attempt, from its run file to its end."""
 
     def __init__(self, run_file: RunFile, token: str, log_keeper: LogKeeper | None = None) -> None:
-        self._run_file = run_file
+        self._assignment = Assignment(run_file)
         self._started_at = iso(time.time())
         self._parts = Parts(log_keeper=log_keeper, event_log=has_event_log(run_file))
-        self._conductor = Conductor(run_file, parts=self._parts)
+        self._conductor = Conductor(self._assignment, parts=self._parts)
         self._token = token
         self._listening = listen(run_file.agent.host, run_file.agent.port)
         self._observer: Observer | None = None
+        self._activation: Activation | None = None
         self._running = False
         self._spark_version: str | None = None
         self._ui_url: str | None = None
+
+    @property
+    def _run_file(self) -> RunFile:
+        return self._assignment.run_file
 
     def run(self) -> NoReturn:
         """Ends with the process, by the conductor."""
@@ -127,7 +136,9 @@ class Driver:
         self._parts.jvm = jvm
         self._write_process_file(jvm.pid)
         threading.Thread(
-            target=lambda: self._conductor.tell(JvmEnded(jvm.wait())), name="headrace-jvm", daemon=True
+            target=lambda: self._conductor.tell(JvmEnded(jvm.wait(), jvm.ran_out_of_memory)),
+            name="headrace-jvm",
+            daemon=True,
         ).start()
         return jvm
 
@@ -145,21 +156,16 @@ class Driver:
 
     def _conf(self) -> dict[str, str]:
         run_file = self._run_file
-        context = run.encode(
-            job=run.JobRef(**vars(run_file.job)),
-            number=run_file.run,
-            attempt=run_file.attempt,
-            epoch=run_file.epoch,
-            rehearsing=False,
-        )
-        os.environ[run.VARIABLE] = context
+        self._assignment.tell_the_driver()
         # Workers must run the driver's Python, not the first one on the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         try:
             jars = [jar_path(), *s3_jars(run_file.store, spark_home() / "jars")]
         except (JarNotBuilt, NoConnector) as error:
             raise CannotStart(str(error)) from None
-        return driver_conf(run_file, jars=[jar.as_uri() for jar in jars], run_context=context)
+        return driver_conf(
+            run_file, jars=[jar.as_uri() for jar in jars], run_context=self._assignment.context()
+        )
 
     def _serve(self) -> None:
         from headrace_jobs.harness.agent import Agent, Served  # noqa: PLC0415 - overlaps with the JVM's start
@@ -173,12 +179,14 @@ class Driver:
             metrics=self._metrics,
             scaling=ring.content,
             keep_scaling=ring.keep,
+            activate=self._activate,
         )
         Agent(self._listening, token=self._token, uid=self._run_file.uid, served=served).start()
 
     def _run_application(self, jvm: DriverJvm) -> None:
-        from headrace_jobs.harness.beginnings import SeedLookup  # noqa: PLC0415 - as below
-        from headrace_jobs.harness.spark_side import take_over_spark  # noqa: PLC0415 - overlaps with the JVM's start
+        # Overlaps with the JVM's start.
+        from headrace_jobs.harness.beginnings import SeedLookup  # noqa: PLC0415
+        from headrace_jobs.harness.spark_side import take_over_spark  # noqa: PLC0415
 
         run_file = self._run_file
         seed = SeedLookup(run_file)
@@ -190,12 +198,12 @@ class Driver:
             raise CannotStart(f"{error}. {_java_advice()}") from None
         try:
             spark = take_over_spark(
-                run_file,
+                self._assignment,
                 gateway,
                 own=own,
                 seed=seed,
-                claim_body=self._claim_body(),
-                on_query_end=self._query_ended,
+                claim_body=claim_body(run_file),
+                hooks=self._hooks(),
             )
         except UnsupportedSpark as error:
             raise CannotStart(str(error)) from None
@@ -205,9 +213,27 @@ class Driver:
         self._observer = spark.observer
         self._spark_version, self._ui_url = spark.session.version, spark.session.sparkContext.uiWebUrl
         threading.Thread(target=self._watch_batches, args=(spark.observer,), daemon=True).start()
+        if spark.rehearsal is not None:
+            self._rehearse(spark.rehearsal)
         self._running = True
         log.info("Spark %s is ready, %s begins", self._spark_version, run_file.application.label)
         run_program(program)
+
+    def _hooks(self) -> Hooks:
+        from headrace_jobs.harness.spark_side import Hooks  # noqa: PLC0415 - as above
+
+        return Hooks(
+            on_query_end=self._query_ended,
+            tell=self._conductor.tell,
+            application_finished=lambda: self._conductor.application_finished,
+        )
+
+    def _rehearse(self, rehearsal: Rehearsal) -> None:
+        from headrace_jobs.harness.activation import Activation  # noqa: PLC0415 - only a candidate needs it
+
+        self._parts.rehearsal = rehearsal
+        self._activation = Activation(rehearsal, self._conductor.tell)
+        rehearsal.begin()
 
     def _let_its_query_tell_first(self, error: BaseException) -> None:
         """A failed query is the cause, what it makes the script do is not, although it may be quicker."""
@@ -249,7 +275,7 @@ class Driver:
             "epoch": run_file.epoch,
             "run": run_file.run,
             "attempt": run_file.attempt,
-            "phase": self._conductor.phase or ("Running" if self._running else "Starting"),
+            "phase": self._phase(),
             "sparkVersion": self._spark_version,
             "uiUrl": self._ui_url,
             "startedAt": self._started_at,
@@ -257,7 +283,17 @@ class Driver:
             "executors": self._observer.executors if self._observer else None,
             "application": {"finished": self._conductor.application_finished},
             "queries": [to_status(view, clock_offset=offset) for view in self._views()],
+            "rehearsal": self._parts.rehearsal.result() if self._parts.rehearsal else None,
+            "activation": self._activation.to_json() if self._activation else None,
         }
+
+    def _phase(self) -> str:
+        if self._conductor.phase is not None:
+            return self._conductor.phase
+        if not self._running:
+            return "Starting"
+        rehearsal = self._parts.rehearsal
+        return "Running" if rehearsal is None or rehearsal.phase == "Active" else rehearsal.phase
 
     def _views(self) -> list[QueryView]:
         return self._observer.views() if self._observer else []
@@ -268,14 +304,20 @@ class Driver:
             self._conductor.tell(DrainRequested("the agent was asked to", limit))
         return {"uid": self._run_file.uid, "phase": "Draining"}
 
+    def _activate(self, body: bytes) -> dict[str, Any]:
+        """Raises what is wrong with the order; the rest is done in the background and told in the status."""
+        order = parse_order(body)
+        if self._activation is None:
+            raise NotInStandby("this is no candidate")
+        if self._conductor.phase is not None:
+            raise NotInStandby("the driver ends")
+        self._activation.ask(order)
+        return {"uid": self._run_file.uid, "phase": self._phase()}
+
     def _metrics(self) -> bytes:
         from headrace_jobs.harness.metrics import render_metrics  # noqa: PLC0415 - only who scrapes pays for it
 
         return render_metrics(self._run_file, self._views(), spark_version=self._spark_version)
-
-    def _claim_body(self) -> str:
-        run_file = self._run_file
-        return json.dumps({"uid": run_file.uid, "epoch": run_file.epoch, "claimedAt": iso(time.time())})
 
     def _write_process_file(self, jvm_pid: int | None) -> None:
         content = {

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _POLL_SECONDS = 0.02
+# Spark's own code for a JVM whose heap was full; in a container the kernel may be quicker.
+_OUT_OF_MEMORY_CODE = 52
 
 
 class JvmFailed(Exception):
@@ -60,6 +62,11 @@ class DriverJvm:
     def wait(self) -> str:
         """Blocks until the JVM is gone; says how it went."""
         return _exit_in_words(self._process.wait())
+
+    @property
+    def ran_out_of_memory(self) -> bool:
+        """As far as the JVM itself could tell."""
+        return self._process.poll() == _OUT_OF_MEMORY_CODE
 
     def how_it_ended(self) -> str | None:
         """None while it lives."""
@@ -156,6 +163,8 @@ def _read_gateway(content: bytes) -> Gateway:
 def _exit_in_words(code: int) -> str:
     if code == -signal.SIGKILL:
         return "was killed (out of memory?)"
+    if code == _OUT_OF_MEMORY_CODE:
+        return "ran out of memory"
     return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 

@@ -8,7 +8,9 @@ a query fails                                              QueryFailed       oth
 the checkpoint store does not do what it should            StoreUnavailable  others drained first
 a newer attempt holds the run                              Fenced            at once
 a batch takes too long, and the manifest says Restart      BatchStuck        others drained first
+the JVM, or a query in it, ran out of memory               OutOfMemory       others drained first
 the JVM is gone                                            InternalError     at once
+a rehearsal is through, too slow, or finds another meaning Rehearsed, …      at once
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace_jobs.harness.control import Fenced, StoreUnavailable
-from headrace_jobs.harness.failure import Failure, UserCode, failure_of_exception
+from headrace_jobs.harness.failure import Failure, UserCode, failure_of_exception, suggestion_for
 from headrace_jobs.harness.rules import Refused
 from headrace_jobs.harness.termination import Reason
 
@@ -24,6 +26,7 @@ from headrace_jobs.harness.termination import Reason
 PARENT_GONE_DRAIN_SECONDS = 20.0
 # Other queries end at a batch boundary if they can, but the fault must be told soon.
 FAILED_DRAIN_SECONDS = 20.0
+_OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 
 
 class CannotStart(Exception):
@@ -67,9 +70,18 @@ class BatchStuck:
 @dataclass(frozen=True)
 class JvmEnded:
     how: str
+    out_of_memory: bool = False
 
 
-Event = DrainRequested | QueryEnded | ApplicationEnded | BatchStuck | JvmEnded
+@dataclass(frozen=True)
+class RehearsalOver:
+    """The rehearsal itself says how it ended; faults of the application tell of themselves."""
+
+    reason: Reason
+    message: str
+
+
+Event = DrainRequested | QueryEnded | ApplicationEnded | BatchStuck | JvmEnded | RehearsalOver
 
 
 @dataclass(frozen=True)
@@ -83,8 +95,13 @@ class Ending:
     leave_out: frozenset[str] = frozenset()
 
 
-def ending_for(event: Event, *, application_ended: bool, active: int, own: UserCode) -> Ending | None:
-    """What an event means for the attempt; None: it goes on. `active` counts the queries still running."""
+def ending_for(
+    event: Event, *, application_ended: bool, active: int, own: UserCode, rehearsing: bool = False
+) -> Ending | None:
+    """What an event means for the attempt; None: it goes on. `active` counts the queries still running.
+
+    `rehearsing`: an application that has ended by itself is not the end, the rehearsal says what it found.
+    """
     match event:
         case DrainRequested(by, seconds):
             return Ending(Reason.DRAINED, by, drain_seconds=seconds)
@@ -92,6 +109,11 @@ def ending_for(event: Event, *, application_ended: bool, active: int, own: UserC
             return Ending(
                 Reason.BATCH_STUCK, sentence, drain_seconds=FAILED_DRAIN_SECONDS, leave_out=frozenset({query})
             )
+        case RehearsalOver(reason, message):
+            return Ending(reason, message)
+        case JvmEnded(how, out_of_memory=True):
+            message = f"the driver's JVM {how}. {suggestion_for(_OUT_OF_MEMORY)}"
+            return Ending(Reason.OUT_OF_MEMORY, message, Failure(_OUT_OF_MEMORY, message))
         case JvmEnded(how):
             return Ending(Reason.INTERNAL_ERROR, f"the driver's JVM {how}. Its last lines are in the log")
         case QueryEnded(name, QueryEnd(failure=Failure() as failure) as end):
@@ -99,7 +121,7 @@ def ending_for(event: Event, *, application_ended: bool, active: int, own: UserC
         case ApplicationEnded(error) if error is not None and not _is_good_exit(error):
             return _application_failed(error, own)
         case _:
-            return _completed() if application_ended and active == 0 else None
+            return _completed() if application_ended and active == 0 and not rehearsing else None
 
 
 def _completed() -> Ending:
@@ -110,6 +132,8 @@ def query_failed(name: str, failure: Failure, end: QueryEnd) -> Ending:
     if end.fenced:
         return Ending(Reason.FENCED, failure.sentence, failure)
     reason = Reason.STORE_UNAVAILABLE if end.store_fault else Reason.QUERY_FAILED
+    if failure.error_class == _OUT_OF_MEMORY:
+        reason = Reason.OUT_OF_MEMORY
     message = f"query {name} failed: {failure.sentence}"
     return Ending(reason, message, failure, drain_seconds=FAILED_DRAIN_SECONDS)
 

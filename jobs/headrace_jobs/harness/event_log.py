@@ -17,7 +17,9 @@ _LOG_PREFIX = "eventlog_v2_"
 
 def has_event_log(run_file: RunFile) -> bool:
     """Whether Headrace keeps it. One that the job sends elsewhere is the job's own affair."""
-    wanted = f"{spark_url(run_file.run_path)}/{_DIRECTORY}"
+    # Of the run, also while a candidate rehearses for it: one log, from its first session on.
+    run_path = f"{run_file.store.rstrip('/')}/{run_directory(run_file.run)}"
+    wanted = f"{spark_url(run_path)}/{_DIRECTORY}"
     return run_file.spark_conf.get("spark.eventLog.dir") == wanted
 
 

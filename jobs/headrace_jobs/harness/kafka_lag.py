@@ -46,16 +46,15 @@ class KafkaTopics:
     def look(self, query: str, index: int) -> SourceOffsets | None:
         """None if the source is no Kafka, or a Spark whose inside we do not know."""
         execution = self.find_query(query).streamingQuery()
-        stream = execution.sources().apply(index)
-        if "KafkaMicroBatchStream" not in stream.getClass().getName():
-            return None
-        source = self._source(query, index, execution.runId().toString(), stream)
-        if source is None:
-            return None
         try:
-            return source.look(
-                _offsets(execution.committedOffsets(), stream), _offsets(execution.availableOffsets(), stream)
-            )
+            stream = _sources(execution).apply(index)
+            if "KafkaMicroBatchStream" not in stream.getClass().getName():
+                return None
+            source = self._source(query, index, execution.runId().toString(), stream)
+            if source is None:
+                return None
+            committed, planned = execution.committedOffsets(), execution.availableOffsets()
+            return source.look(_offsets(committed, stream), _offsets(planned, stream))
         except Py4JJavaError as error:
             raise LookFailed(f"Kafka does not tell its offsets: {_said(error)}") from None
 
@@ -74,8 +73,13 @@ class KafkaTopics:
         return source
 
     def descriptions(self, query: str) -> list[str]:
-        sources = self.find_query(query).streamingQuery().sources()
-        return [sources.apply(index).toString() for index in range(sources.size())]
+        """None before the query has made its plan."""
+        sources = _sources(self.find_query(query).streamingQuery())
+        return (
+            [sources.apply(index).toString() for index in range(sources.size())]
+            if sources is not None
+            else []
+        )
 
 
 class KafkaSource:
@@ -203,6 +207,12 @@ class KafkaSource:
             return None
         milliseconds = int(entries.get("retention.ms").value())
         return milliseconds / 1000 if milliseconds >= 0 else None
+
+
+def _sources(execution: Any) -> Any:
+    """In the order of the query's progress, which names each one once."""
+    sources = execution.sources()
+    return sources.distinct() if sources is not None else None
 
 
 def _offsets(progress: Any, stream: Any) -> dict[str, int] | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable
 
 from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.store import Store, StoreError, open_store, run_directory
+from headrace_jobs.store.runs import Run
 from headrace_jobs.store.s3_options import options_in
 
 # How many attempts of a run keep their log.
@@ -23,23 +25,27 @@ def store_log(run_file: RunFile, content: bytes, *, seconds: float = _STORE_SECO
         # Whatever goes wrong here is less than what the driver ends with.
         with contextlib.suppress(Exception):
             store = open_store(run_file.store, options_in(run_file.spark_conf))
-            store.put(log_key(run_file.run, run_file.attempt), content)
+            store.put(log_key(run_file.directory, run_file.attempt), content)
             stored.set()
-            remove_old_logs(store, run_file.run, run_file.attempt)
+            remove_old_logs(store, run_file.directory, run_file.attempt)
 
-    worker = threading.Thread(target=put, name="headrace-log", daemon=True)
+    within(seconds, put)
+    key = log_key(run_file.directory, run_file.attempt)
+    return f"{run_file.store.rstrip('/')}/{key}" if stored.is_set() else None
+
+
+def within(seconds: float, work: Callable[[], None]) -> None:
+    """Does it, and does not wait for it any longer than this."""
+    worker = threading.Thread(target=work, name="headrace-last-work", daemon=True)
     worker.start()
     worker.join(seconds)
-    return (
-        f"{run_file.store.rstrip('/')}/{log_key(run_file.run, run_file.attempt)}" if stored.is_set() else None
-    )
 
 
-def log_key(run: int, attempt: int) -> str:
+def log_key(run: Run, attempt: int) -> str:
     return f"{run_directory(run)}/_logs/attempt-{attempt}.log"
 
 
-def remove_old_logs(store: Store, run: int, attempt: int) -> None:
+def remove_old_logs(store: Store, run: Run, attempt: int) -> None:
     """Those before the last few. Never a newer one: a fenced driver ends after its successor began."""
     names = store.children(f"{run_directory(run)}/_logs")
     numbers = sorted(int(number) for name in names if (number := _number(name)).isdecimal())

@@ -55,9 +55,10 @@ class LagMeter:
         """`progress` is Spark's newest of the query; None before there was any."""
         if progress is not None:
             sources = progress["sources"]
-        elif self._topics is not None:
-            sources = [{"description": one} for one in self._topics.descriptions(query)]
         else:
+            described = self._topics.descriptions(query) if self._topics is not None else []
+            sources = [{"description": one} for one in described]
+        if progress is None and not sources:
             return NO_PROGRESS_YET
         at = _moment_of(progress) or self._clock()
         lag = total([self._of_source(query, index, source, at) for index, source in enumerate(sources)])

@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
@@ -19,6 +20,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace_jobs import run
+from headrace_jobs.harness.control import StoreUnavailable
 from headrace_jobs.harness.endings import QueryEnd
 from headrace_jobs.harness.failure import (
     DRAINED_CLASS,
@@ -44,19 +46,38 @@ class BatchScope:
         self.error: BaseException | None = None
 
 
+class Replay(Protocol):
+    """The batches that a query repeats in a rehearsal, each by a query of the JVM of its own."""
+
+    def next(self, ended: Any) -> Any | None:
+        """Takes note of the one that has ended, and starts the next; None: there is none left."""
+        ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a query plays in a rehearsal, and how it is started in earnest."""
+
+    replay: Replay
+    start: Callable[[], Any]
+
+
 class ManagedQuery(StreamingQuery):
-    def __init__(self, name: str, jsq: Any, scope: BatchScope, draining: threading.Event) -> None:
+    def __init__(
+        self, name: str, jsq: Any, scope: BatchScope, registry: QueryRegistry, part: Part | None
+    ) -> None:
         super().__init__(jsq)
-        self._draining = draining
+        self._registry = registry
+        self._draining = registry.draining
         self._scope = scope
         self._ended = threading.Event()
+        self._rested = threading.Event()
         self._end: QueryEnd | None = None
         self._error: StreamingQueryException | None = None
-        # Asked once, so that they can be told when the JVM is gone.
         self.query_name = name
-        self.lineage: str = jsq.id().toString()
-        self.run_id: str = jsq.runId().toString()
+        self.part = part
         self.stopping = False
+        self.repoint(jsq)
 
     @property
     def java(self) -> Any:
@@ -75,7 +96,8 @@ class ManagedQuery(StreamingQuery):
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
         if timeout is not None and (isinstance(timeout, bool) or timeout <= 0):
             return super().awaitTermination(timeout)  # raises Spark's own complaint
-        ended = self._ended.wait(timeout)
+        with self._registry.a_waiter():
+            ended = self._ended.wait(timeout)
         if self._error is not None:
             raise self._error
         return ended if timeout is not None else None
@@ -83,12 +105,20 @@ class ManagedQuery(StreamingQuery):
     def exception(self) -> StreamingQueryException | None:
         return self._error
 
+    def processAllAvailable(self) -> None:  # noqa: N802
+        """In a rehearsal what is available is what it repeats."""
+        if self.part is None:
+            super().processAllAvailable()
+        else:
+            self._rested.wait()
+
     def stop(self) -> None:
         """As Spark's: it cuts a running batch, which the next attempt repeats. Not during a drain, though:
         then the batch ends first (jobs like to stop their queries when they see a SIGTERM)."""
         # A script's own signal handler runs in the same instant as ours: give the drain time to begin.
         if not self._draining.wait(_SIGNAL_SECONDS):
             self.cut()
+            self._registry.stop_resting(self)
         # The watching thread sees the end a moment later; after stop() a query must not look active.
         self._ended.wait()
 
@@ -99,7 +129,25 @@ class ManagedQuery(StreamingQuery):
 
     def repoint(self, jsq: Any) -> None:
         """Puts another query of the JVM behind this object; whoever waits on it goes on waiting."""
+        # Asked once, so that they can be told when the JVM is gone.
+        self.lineage: str = jsq.id().toString()
+        self.run_id: str = jsq.runId().toString()
         self._jsq = jsq
+        self._scope.lineage = self.lineage
+        run.remember_lineage(self.query_name, self.lineage)
+
+    @property
+    def resting(self) -> bool:
+        """It has repeated what there was, and waits for the handover: active to the user's code."""
+        return self._rested.is_set() and self.part is not None and self._end is None
+
+    def rest(self) -> None:
+        self._rested.set()
+
+    def activated(self, jsq: Any) -> None:
+        """From now on it is a query like any other."""
+        self.part = None
+        self.repoint(jsq)
 
     def record_end(self, end: QueryEnd, error: StreamingQueryException | None) -> None:
         self._error, self._end = error, end
@@ -121,19 +169,55 @@ class QueryRegistry:
         self._changed = threading.Condition()
         self._queries: dict[str, ManagedQuery] = {}
         self._terminated: list[ManagedQuery] = []
+        self._waiters = 0
 
-    def adopt(self, name: str, jsq: Any, scope: BatchScope) -> ManagedQuery:
-        query = ManagedQuery(name, jsq, scope, self.draining)
-        scope.lineage = query.lineage
-        run.remember_lineage(name, query.lineage)
+    def adopt(self, name: str, jsq: Any, scope: BatchScope, part: Part | None = None) -> ManagedQuery:
+        query = ManagedQuery(name, jsq, scope, self, part)
         with self._changed:
             self._queries[name] = query
-        watcher = threading.Thread(
-            target=self._watch, args=(query,), name=f"headrace-watch-{name}", daemon=True
-        )
-        watcher.start()
+            self._changed.notify_all()
+        self._begin_watching(query)
         log.info("query %s started", name)
         return query
+
+    def activate(self, query: ManagedQuery) -> None:
+        """Starts a query that rests, in earnest."""
+        assert query.part is not None
+        query.activated(query.part.start())
+        self._begin_watching(query)
+
+    def _begin_watching(self, query: ManagedQuery) -> None:
+        name = f"headrace-watch-{query.query_name}"
+        threading.Thread(target=self._watch, args=(query,), name=name, daemon=True).start()
+
+    @contextlib.contextmanager
+    def a_waiter(self) -> Iterator[None]:
+        """The user's code waits for queries: it starts no other meanwhile."""
+        with self._changed:
+            self._waiters += 1
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._waiters -= 1
+
+    @property
+    def awaited(self) -> bool:
+        return self._waiters > 0
+
+    def resting(self) -> list[ManagedQuery]:
+        return [query for query in self.all() if query.resting]
+
+    def wait_for_change(self, timeout: float) -> None:
+        """Until a query starts, rests or ends, or somebody begins to wait for one."""
+        with self._changed:
+            self._changed.wait(timeout)
+
+    def stop_resting(self, query: ManagedQuery) -> None:
+        """The user's code has stopped a query that was only waiting: nobody else sees its end."""
+        if query.resting:
+            self._finish(query, QueryEnd(), None)
 
     def all(self) -> list[ManagedQuery]:
         with self._changed:
@@ -148,7 +232,7 @@ class QueryRegistry:
 
     def wait_for_any_end(self, timeout: float | None) -> bool:
         """Spark's `awaitAnyTermination`: also ends that happened before, until they are reset."""
-        with self._changed:
+        with self.a_waiter(), self._changed:
             ended = self._changed.wait_for(lambda: self._terminated, timeout)
             failed = next((query for query in self._terminated if query.exception() is not None), None)
         if failed is not None:
@@ -171,7 +255,31 @@ class QueryRegistry:
 
     def _watch(self, query: ManagedQuery) -> None:
         end, error = self._await_end(query)
+        while end.failure is None and not end.jvm_lost and not query.stopping and query.part is not None:
+            try:
+                following = query.part.replay.next(query.java)
+                if following is None:
+                    query.rest()
+                    with self._changed:
+                        self._changed.notify_all()
+                    return
+                query.repoint(following)
+            except Exception as fault:
+                end, error = self._end_of_start(fault), None
+            else:
+                end, error = self._await_end(query)
+        self._finish(query, end, error)
+
+    def _end_of_start(self, fault: Exception) -> QueryEnd:
+        """The next query of a replay could not be started."""
+        if isinstance(fault, Py4JNetworkError):
+            return QueryEnd(jvm_lost=True)
+        store_fault = isinstance(fault, StoreUnavailable)
+        return QueryEnd(failure=failure_of_exception(fault, self._own), store_fault=store_fault)
+
+    def _finish(self, query: ManagedQuery, end: QueryEnd, error: StreamingQueryException | None) -> None:
         query.record_end(end, error)
+        query.rest()
         # Told before user code wakes up: what it does then (raise, exit) is a consequence, not the cause.
         self._on_end(query.query_name, end)
         query.release_waiters()

@@ -7,7 +7,7 @@ there could cost data.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -89,6 +89,19 @@ class Start:
 
 
 @dataclass(frozen=True)
+class Rehearsal:
+    """How a candidate is tried on a copy of the incumbent's state: docs/concepts/rehearsal.md."""
+
+    from_run: int
+    batches: int
+    time_limit_seconds: float
+    call_foreach_batch: bool
+    state_compatible: bool
+    standby_seconds: float | None
+    """How long it waits when it has passed; None: it ends."""
+
+
+@dataclass(frozen=True)
 class RunFile:
     job: Job
     run: int
@@ -107,11 +120,21 @@ class RunFile:
     drain_timeout_seconds: float
     watch_parent: bool
     watchdog: Watchdog
-    mode: Literal["active"]
+    mode: Literal["active", "rehearse"]
+    rehearsal: Rehearsal | None
+
+    @property
+    def directory(self) -> str:
+        """Where it works, below the store: a rehearsal never touches its run."""
+        return f"run-{self.run}" if self.mode == "active" else f"rehearsal-{self.run}"
 
     @property
     def run_path(self) -> str:
-        return f"{self.store.rstrip('/')}/run-{self.run}"
+        return f"{self.store.rstrip('/')}/{self.directory}"
+
+    def activated(self, *, run: int, attempt: int, epoch: int) -> RunFile:
+        """What a candidate works by when it has become an attempt of the run."""
+        return replace(self, mode="active", run=run, attempt=attempt, epoch=epoch)
 
     def checkpoint_of(self, query: str) -> str:
         return f"{self.run_path}/queries/{query}"
@@ -131,11 +154,12 @@ def parse_run_file(text: str) -> RunFile:
     except ValueError as error:
         raise RunFileInvalid(f"not JSON: {error}") from None
     root = _Section("", content)
+    mode = root.one_of("mode", "active", "rehearse")
     run_file = RunFile(
         job=_job(root.section("job")),
         run=root.whole("run", at_least=1),
         attempt=root.whole("attempt", at_least=1),
-        epoch=root.whole("epoch", at_least=1),
+        epoch=root.whole("epoch", at_least=1 if mode == "active" else 0),
         uid=root.text("uid"),
         store=_store(root),
         application=_application(root.section("application")),
@@ -149,10 +173,23 @@ def parse_run_file(text: str) -> RunFile:
         drain_timeout_seconds=root.positive("drainTimeoutSeconds"),
         watch_parent=root.flag("watchParent"),
         watchdog=_watchdog(root.section("watchdog")),
-        mode=root.one_of("mode", "active"),
+        mode=mode,
+        rehearsal=_rehearsal(root.section_or_none("rehearsal")),
     )
     root.refuse_the_rest()
+    _check_mode(run_file)
     return run_file
+
+
+def _check_mode(run_file: RunFile) -> None:
+    if (run_file.mode == "rehearse") != (run_file.rehearsal is not None):
+        raise RunFileInvalid("rehearsal: belongs to mode rehearse, and only there")
+    if run_file.rehearsal is None:
+        return
+    if run_file.epoch != 0:
+        raise RunFileInvalid(f"epoch: {run_file.epoch} is not 0, and a rehearsal may not write")
+    if run_file.rehearsal.from_run == run_file.run:
+        raise RunFileInvalid(f"rehearsal.fromRun: run {run_file.run} cannot be rehearsed on itself")
 
 
 def _job(section: _Section) -> Job:
@@ -256,6 +293,21 @@ def _watchdog(section: _Section) -> Watchdog:
     )
     section.refuse_the_rest()
     return watchdog
+
+
+def _rehearsal(section: _Section | None) -> Rehearsal | None:
+    if section is None:
+        return None
+    rehearsal = Rehearsal(
+        from_run=section.whole("fromRun", at_least=1),
+        batches=section.whole("batches", at_least=1),
+        time_limit_seconds=section.positive("timeLimitSeconds"),
+        call_foreach_batch=section.flag("callForeachBatch"),
+        state_compatible=section.flag("stateCompatible"),
+        standby_seconds=section.positive_or_none("standbySeconds"),
+    )
+    section.refuse_the_rest()
+    return rehearsal
 
 
 class _Section:

@@ -10,24 +10,29 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headrace_jobs.harness.beginnings import SeedLookup, beginnings
+from headrace_jobs.harness.assignment import Assignment
+from headrace_jobs.harness.beginnings import Beginnings, SeedLookup, beginnings
 from headrace_jobs.harness.checkpoint_control import CheckpointControl
-from headrace_jobs.harness.conf import spark_url
 from headrace_jobs.harness.driver_jvm import Gateway
-from headrace_jobs.harness.endings import QueryEnd
+from headrace_jobs.harness.endings import Event, QueryEnd
 from headrace_jobs.harness.failure import UserCode
 from headrace_jobs.harness.kafka_defaults import give_kafka_defaults
 from headrace_jobs.harness.kafka_lag import KafkaTopics
 from headrace_jobs.harness.lag import LagMeter
-from headrace_jobs.harness.managed import QueryRegistry
+from headrace_jobs.harness.managed import ManagedQuery, QueryRegistry
 from headrace_jobs.harness.manager import take_over_manager
-from headrace_jobs.harness.observer import Observer
+from headrace_jobs.harness.meaning_notes import Functions, Meanings, note_when_proven
+from headrace_jobs.harness.muting import Readers
+from headrace_jobs.harness.observer import MeasureLag, Observer
 from headrace_jobs.harness.patches import Patches
-from headrace_jobs.harness.runfile import RunFile
+from headrace_jobs.harness.rehearsal import Rehearsal
 from headrace_jobs.harness.session import guard_session, open_session
 from headrace_jobs.harness.tracker import Tracker
-from headrace_jobs.harness.writer import take_over_writers
+from headrace_jobs.harness.view import Lag
+from headrace_jobs.harness.writer import Start, take_over_writers
 from headrace_jobs.jvm import check_spark_version
+from headrace_jobs.store import Store, open_store
+from headrace_jobs.store.s3_options import options_in
 
 
 @dataclass(frozen=True)
@@ -36,48 +41,113 @@ class SparkSide:
     registry: QueryRegistry
     control: CheckpointControl
     observer: Observer
+    rehearsal: Rehearsal | None
 
     def stop_spark(self) -> None:
         java_context: Any = self.session.sparkContext._jsc
         java_context.stop()
 
 
+@dataclass(frozen=True)
+class Hooks:
+    """How the driver hears of what happens."""
+
+    on_query_end: Callable[[str, QueryEnd], None]
+    tell: Callable[[Event], None]
+    application_finished: Callable[[], bool]
+
+
 def take_over_spark(
-    run_file: RunFile,
+    assignment: Assignment,
     gateway: Gateway,
     *,
     own: UserCode,
     seed: SeedLookup,
     claim_body: str,
-    on_query_end: Callable[[str, QueryEnd], None],
+    hooks: Hooks,
 ) -> SparkSide:
     """Opens the session, claims the run, and makes every query of user code one of ours.
 
     Raises UnsupportedSpark, Fenced or StoreUnavailable.
     """
+    run_file = assignment.run_file
     session = open_session(gateway)
     check_spark_version(session.version)
     for path in run_file.application.py_files:
         if not Path(path).is_dir():  # directories are on the import path already
             session.sparkContext.addPyFile(path)
-    control = CheckpointControl(session, spark_url(run_file.run_path))
-    control.claim(run_file.attempt, claim_body)
-    registry = QueryRegistry(on_query_end, own)
+    control = CheckpointControl(session, assignment)
+    control.claim(run_file, claim_body)
+    registry = QueryRegistry(hooks.on_query_end, own)
     patches = Patches()
     guard_session(patches)
     if run_file.kafka is not None:
         give_kafka_defaults(patches, run_file.kafka)
-    take_over_writers(patches, run_file, registry, beginnings(run_file, seed.result(), control.batches))
+    functions = Functions(own)
+    functions.take_over(patches)
+    meanings = Meanings(session, functions)
+    store = open_store(run_file.store, options_in(run_file.spark_conf))
+    rehearsal = None
+    if assignment.rehearsing:
+        readers = Readers()
+        readers.take_over(patches)
+        rehearsal = Rehearsal(
+            assignment,
+            registry,
+            control,
+            session,
+            store=store,
+            readers=readers,
+            meanings=meanings,
+            tell=hooks.tell,
+            application_finished=hooks.application_finished,
+        )
+    starts = beginnings(assignment, seed.result(), control.batches)
+    launcher = _Launcher(assignment, registry, meanings, store, rehearsal, starts)
+    take_over_writers(patches, assignment, launcher.launch)
     take_over_manager(patches, registry)
     context: Any = session.sparkContext
     tracker = Tracker(context._jvm, context._gateway, context._jsc.sc())
     topics = KafkaTopics(context._jvm, registry.java_query)
     observer = Observer(
         registry,
-        LagMeter(run_file.run_path, topics).measure,
+        _lag_meter(assignment, topics),
         time.monotonic,
         count_executors=tracker.executors,
         measure_skew=tracker.task_skew,
     )
     observer.start()
-    return SparkSide(session, registry, control, observer)
+    return SparkSide(session, registry, control, observer, rehearsal)
+
+
+@dataclass(frozen=True)
+class _Launcher:
+    """Starts what the user's code starts: in earnest, or on a fork."""
+
+    assignment: Assignment
+    registry: QueryRegistry
+    meanings: Meanings
+    store: Store
+    rehearsal: Rehearsal | None
+    beginnings: Beginnings
+
+    def launch(self, start: Start) -> ManagedQuery:
+        start = self.beginnings.watching(start)
+        if self.rehearsal is not None and self.rehearsal.takes():
+            return self.rehearsal.launch(start)
+        meaning = self.meanings.note(start)
+        query = self.registry.adopt(start.name, start.begin(), start.state.scope)
+        if meaning is not None:
+            note_when_proven(self.store, self.assignment.run_file.run, query, meaning)
+        return query
+
+
+def _lag_meter(assignment: Assignment, topics: KafkaTopics) -> MeasureLag:
+    """Of the run that the driver works on: a candidate goes from the fork to the run."""
+    meters: dict[str, LagMeter] = {}
+
+    def measure(query: str, progress: dict[str, Any] | None) -> Lag:
+        run_path = assignment.run_file.run_path
+        return meters.setdefault(run_path, LagMeter(run_path, topics)).measure(query, progress)
+
+    return measure

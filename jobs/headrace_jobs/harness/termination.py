@@ -30,6 +30,11 @@ class Reason(Enum):
     BATCH_STUCK = ("BatchStuck", 68)
     STORE_UNAVAILABLE = ("StoreUnavailable", 69)
     INTERNAL_ERROR = ("InternalError", 70)
+    REHEARSED = ("Rehearsed", 0)
+    STANDBY_EXPIRED = ("StandbyExpired", 0)
+    MEANING_CHANGED = ("MeaningChanged", 71)
+    REHEARSAL_TIMEOUT = ("RehearsalTimeout", 72)
+    OUT_OF_MEMORY = ("OutOfMemory", 73)
 
     def __init__(self, label: str, exit_code: int) -> None:
         self.label = label
@@ -49,17 +54,22 @@ class Termination:
     clean: bool = True
     queries: dict[str, dict[str, Any]] = field(default_factory=dict)
     log_file: str | None = None
+    rehearsal: dict[str, Any] | None = None
 
     def to_json(self) -> str:
         """At most as long as Kubernetes keeps: the longest texts are shortened until it fits."""
         content = self._content()
         while len(text := json.dumps(content, ensure_ascii=False).encode()) > LARGEST_MESSAGE_BYTES:
-            if not _shorten(content):
+            if _leave_out(content, "notes", "queries") or _shorten(content):
+                continue
+            if not _leave_out(content, "differences"):
                 content["queries"] = {}
         return text.decode()
 
     def _content(self) -> dict[str, Any]:
         frame = self.failure.frame if self.failure else None
+        # Only where there is one: most attempts are no rehearsals.
+        rehearsal = {"rehearsal": dict(self.rehearsal)} if self.rehearsal is not None else {}
         return {
             "uid": self.uid,
             "reason": self.reason.label,
@@ -70,7 +80,18 @@ class Termination:
             "clean": self.clean,
             "queries": dict(self.queries),
             "logFile": self.log_file,
+            **rehearsal,
         }
+
+
+def _leave_out(content: dict[str, Any], *parts: str) -> bool:
+    """Empties the first of these parts of a rehearsal that holds anything; False when none does."""
+    rehearsal = content.get("rehearsal", {})
+    for part in parts:
+        if rehearsal.get(part):
+            rehearsal[part] = type(rehearsal[part])()
+            return True
+    return False
 
 
 def _shorten(content: dict[str, Any]) -> bool:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from headrace_jobs import run
-from headrace_jobs.harness.beginnings import Beginnings
+from headrace_jobs.harness.assignment import Assignment
 from headrace_jobs.harness.conf import check_session_conf, spark_url
-from headrace_jobs.harness.managed import BatchScope, QueryRegistry
+from headrace_jobs.harness.managed import BatchScope, ManagedQuery
 from headrace_jobs.harness.patches import Patches
 from headrace_jobs.harness.rules import Refused
-from headrace_jobs.harness.runfile import RunFile
 
 _GOOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _STATE = "_headrace"
@@ -31,6 +31,25 @@ class WriterState:
     def __init__(self) -> None:
         self.name: str | None = None
         self.scope = BatchScope()
+        self.output_mode = "append"
+        self.format: str | None = None
+        self.foreach_batch: Callable[[Any, int], None] | None = None
+        self.foreach = False
+
+
+@dataclass(frozen=True)
+class Start:
+    """A query that the user's code starts."""
+
+    name: str
+    frame: Any
+    state: WriterState
+    is_table: bool
+    begin: Callable[[], Any]
+    """Starts it in the JVM, in earnest, on the run that the driver works on by then."""
+
+
+Launch = Callable[[Start], ManagedQuery]
 
 
 def check_name(name: str | None) -> str:
@@ -70,23 +89,23 @@ def check_trigger(arguments: dict[str, Any]) -> None:
             )
 
 
-def take_over_writers(
-    patches: Patches, run_file: RunFile, registry: QueryRegistry, beginnings: Beginnings
-) -> None:
+def take_over_writers(patches: Patches, assignment: Assignment, launch: Launch) -> None:
     for name, make in (
         ("option", _checked_option),
         ("options", _checked_options),
         ("queryName", _remembered_name),
+        ("outputMode", _remembered_output_mode),
+        ("format", _remembered_format),
+        ("foreach", _remembered_foreach),
         ("foreachBatch", _scoped_foreach_batch),
     ):
         patches.replace(DataStreamWriter, name, make)
     set_trigger = DataStreamWriter.__dict__["trigger"]
     patches.replace(DataStreamWriter, "trigger", _checked_trigger)
-    prepare = functools.partial(_prepare, run_file=run_file, set_trigger=set_trigger, beginnings=beginnings)
+    prepare = functools.partial(_prepare, assignment=assignment, set_trigger=set_trigger)
     for name in ("start", "toTable"):
-        patches.replace(
-            DataStreamWriter, name, functools.partial(_managed_start, prepare, registry, beginnings)
-        )
+        make = functools.partial(_managed_start, prepare, launch, is_table=name == "toTable")
+        patches.replace(DataStreamWriter, name, make)
 
 
 def _state(writer: Any) -> WriterState:
@@ -119,6 +138,31 @@ def _remembered_name(original: Any) -> Any:
     return query_name
 
 
+def _remembered_output_mode(original: Any) -> Any:
+    def output_mode(self: Any, outputMode: str) -> Any:  # noqa: N803 - Spark's own parameter name
+        result = original(self, outputMode)
+        _state(self).output_mode = outputMode.lower()
+        return result
+
+    return output_mode
+
+
+def _remembered_format(original: Any) -> Any:
+    def format(self: Any, source: str) -> Any:
+        _state(self).format = source
+        return original(self, source)
+
+    return format
+
+
+def _remembered_foreach(original: Any) -> Any:
+    def foreach(self: Any, f: Any) -> Any:
+        _state(self).foreach = True
+        return original(self, f)
+
+    return foreach
+
+
 def _checked_trigger(original: Any) -> Any:
     def trigger(self: Any, **arguments: Any) -> Any:
         check_trigger(arguments)
@@ -129,7 +173,9 @@ def _checked_trigger(original: Any) -> Any:
 
 def _scoped_foreach_batch(original: Any) -> Any:
     def foreach_batch(self: Any, func: Callable[[Any, int], None]) -> Any:
-        return original(self, in_batch_scope(func, _state(self).scope))
+        state = _state(self)
+        state.foreach_batch = in_batch_scope(func, state.scope)
+        return original(self, state.foreach_batch)
 
     return foreach_batch
 
@@ -151,7 +197,7 @@ def in_batch_scope(func: Callable[[Any, int], None], scope: BatchScope) -> Calla
 
 
 def _managed_start(
-    prepare: Callable[[Any], str], registry: QueryRegistry, beginnings: Beginnings, original: Any
+    prepare: Callable[[Any, str], None], launch: Launch, original: Any, *, is_table: bool
 ) -> Any:
     def start(  # noqa: PLR0917 - Spark's own parameters
         self: Any,
@@ -172,18 +218,21 @@ def _managed_start(
         ):
             if value is not None:
                 setter(value)
-        name = prepare(self)
-        jsq = original(self, target)._jsq
-        beginnings.started(name, jsq)
-        return registry.adopt(name, jsq, _state(self).scope)
+        name = check_name(_state(self).name)
+        check_session_conf(lambda key: self._spark.conf.get(key, None))
+
+        def begin() -> Any:
+            prepare(self, name)
+            return original(self, target)._jsq
+
+        return launch(Start(name, self._df, _state(self), is_table, begin))
 
     return start
 
 
-def _prepare(writer: Any, *, run_file: RunFile, set_trigger: Any, beginnings: Beginnings) -> str:
-    name = check_name(_state(writer).name)
-    check_session_conf(lambda key: writer._spark.conf.get(key, None))
-    beginnings.admit(name, writer)
+def _prepare(writer: Any, name: str, *, assignment: Assignment, set_trigger: Any) -> None:
+    run_file = assignment.run_file
+    tell_tasks(writer._spark, assignment)
     # Past the check of the option, which is for users.
     writer._jwrite = writer._jwrite.option("checkpointLocation", spark_url(run_file.checkpoint_of(name)))
     trigger = run_file.trigger
@@ -191,4 +240,8 @@ def _prepare(writer: Any, *, run_file: RunFile, set_trigger: Any, beginnings: Be
         set_trigger(writer, availableNow=True)
     elif trigger.interval_seconds is not None:
         set_trigger(writer, processingTime=f"{round(trigger.interval_seconds * 1000)} milliseconds")
-    return name
+
+
+def tell_tasks(session: Any, assignment: Assignment) -> None:
+    """A query that this thread starts next hands it on to its tasks."""
+    session.sparkContext.setLocalProperty(run.CONTEXT_PROPERTY, assignment.context())

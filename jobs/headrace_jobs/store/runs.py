@@ -4,10 +4,12 @@ run-<n>/_attempts/<k>          who may write: the claim of attempt k
 run-<n>/_seed.json             written last when the run was seeded from another one
 run-<n>/_code/pinned.json      written last when the application was copied from elsewhere: what is what
 run-<n>/_code/<sha256>/<file>  the files themselves
+run-<n>/_plans/<query>.json    what the query's state means, as its driver noted at the first batch
 run-<n>/_sinks/<query>         what the query writes to, as Spark describes it
 run-<n>/queries/<name>/        Spark's checkpoint of one query
 run-<n>/_logs/attempt-<k>.log  the end of the log of an attempt that failed
 run-<n>/_events/               Spark's event logs, where the job asks for them
+rehearsal-<n>/                 the fork on which the candidate for run n is tried: store/rehearsals.py
 
 Beside the runs lies _scaling/ring.json: what the autoscaler has decided and remembers.
 """
@@ -48,15 +50,19 @@ def query_names(store: Store, run: Run) -> list[str]:
 
 def last_batches(store: Store, run: Run) -> dict[str, LastBatches]:
     """Per query the newest batch that has begun and the newest that was committed."""
-    queries = f"{run_directory(run)}/queries"
-    return {name: checkpoint_batches(store, f"{queries}/{name}") for name in query_names(store, run)}
+    return {name: last_batches_of(store, run, name) for name in query_names(store, run)}
+
+
+def last_batches_of(store: Store, run: Run, query: str) -> LastBatches:
+    """Of one query; of one that is not there, none."""
+    return checkpoint_batches(store, f"{run_directory(run)}/queries/{query}")
 
 
 def checkpoint_batches(store: Store, checkpoint: str) -> LastBatches:
     """The same for the checkpoint of one query, wherever it lies."""
-    return LastBatches(
-        offsets=_newest(store, f"{checkpoint}/offsets"), commits=_newest(store, f"{checkpoint}/commits")
-    )
+    # Commits first: while the query goes on, its offsets are never behind them.
+    commits = _newest(store, f"{checkpoint}/commits")
+    return LastBatches(offsets=_newest(store, f"{checkpoint}/offsets"), commits=commits)
 
 
 def newest_claim(store: Store, run: Run) -> int | None:

@@ -7,11 +7,13 @@ The marker `_seed.json` is written last: a run without it was not seeded to the 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import posixpath
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 
-from headrace_jobs.store.errors import NotFoundError, SeedError
+from headrace_jobs.store.errors import NotFoundError, SeedError, SourceChangedError
 from headrace_jobs.store.interface import Copy, Entry, Store
 from headrace_jobs.store.mirror import Wanted, mirror
 from headrace_jobs.store.runs import (
@@ -23,10 +25,12 @@ from headrace_jobs.store.runs import (
     tell_sinks,
     told_sinks,
 )
+from headrace_jobs.store.statefiles import is_state
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
 
 _MARKER = "_seed.json"
 _PINNED = "pinned.json"
+_THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,29 @@ def _still_binds(store: Store, run: Run) -> bool:
     return seed is not None and seed.binding and last_batches(store, run) == seed.batches
 
 
+def copy_ahead(store: Store, from_run: Run, to_run: Run) -> int:
+    """Copies state files from a run that still goes on, so that seeding has little left to do; how many.
+
+    Only files that never change once they are written, only where there is none, and nothing is removed:
+    a copier that wakes up late finds nothing that it could spoil.
+    """
+    if earlier_seed(store, to_run, source=run_directory(from_run)) is not None:
+        return 0
+    source, target = (f"{run_directory(run)}/queries/" for run in (from_run, to_run))
+    there = {entry.key.removeprefix(target) for entry in store.list(target)}
+
+    def copy(entry: Entry) -> int:
+        # Spark has removed it meanwhile: then the seed does not want it either.
+        with contextlib.suppress(NotFoundError, SourceChangedError):
+            store.copy(Copy(entry, target + entry.key.removeprefix(source), immutable=True))
+            return 1
+        return 0
+
+    keys = ((entry.key.removeprefix(source), entry) for entry in store.list(source))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return sum(pool.map(copy, [entry for key, entry in keys if key not in there and is_state(key)]))
+
+
 def earlier_seed(store: Store, to_run: Run, *, source: str, replace: bool = False) -> Seed | None:
     """What the run was seeded with, if it was. Raises when it cannot be seeded from this source any more.
 
@@ -123,7 +150,7 @@ def write_marker(store: Store, to_run: Run, seed: Seed) -> None:
 def _wanted(store: Store, entry: Entry, source: str, target: str) -> Wanted:
     key = entry.key.removeprefix(source)
     if not names_paths(key):
-        return Wanted(entry, target + key)
+        return Wanted(entry, target + key, immutable=is_state(key))
     urls = (f"{store.url}/{place}".rstrip("/") for place in (source, target))
     return Wanted(entry, target + key, content=with_paths_moved(store.get(entry.key), *urls))
 

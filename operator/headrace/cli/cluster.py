@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -31,6 +31,15 @@ class Answer:
     body: Object
 
 
+@dataclass(frozen=True)
+class Ran:
+    """A command that was run in a container."""
+
+    code: int
+    output: str
+    errors: str
+
+
 class Transport(Protocol):
     """HTTP to one API server, as one user."""
 
@@ -40,6 +49,10 @@ class Transport(Protocol):
 
     def lines(self, path: str, *, query: Mapping[str, str]) -> Iterator[str]:
         """The lines of an answer as they come. Raises the errors of `from_answer`."""
+        ...
+
+    def run(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> Ran:
+        """A command in a container, to its end. Raises the errors of `from_answer`."""
         ...
 
 
@@ -125,6 +138,19 @@ class Cluster:
             body=body,
             content_type=_APPLY_PATCH,
         )
+
+    # ---- in its pods --------------------------------------------------------------------------------
+
+    def run(self, pod: str, container: str, command: Sequence[str], *, namespace: str | None = None) -> Ran:
+        place = namespace or self.namespace
+        try:
+            return self.transport.run(place, pod, container, command)
+        except Denied as error:
+            raise ClusterProblem(
+                f"you may not run commands in the pod {pod} in namespace {place}.\n"
+                "Whoever gives rights there can bind the ClusterRole edit.\n"
+                f"Check with: kubectl auth can-i create pods/exec -n {place}\nThe server says: {error}"
+            ) from None
 
     # ---- inside -------------------------------------------------------------------------------------
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from headrace.cli.cluster import Answer, Cluster, ClusterProblem, Object, parsed
+from headrace.cli.cluster import Answer, Cluster, ClusterProblem, Object, Ran, parsed
 from headrace.kube.errors import from_answer
 
 _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -97,6 +97,29 @@ class HttpTransport:
             yield from (line.decode(errors="replace") for line in whole)
         if rest:
             yield rest.decode(errors="replace")
+
+    def run(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> Ran:
+        from kubernetes import client  # noqa: PLC0415
+        from kubernetes.stream import stream  # noqa: PLC0415
+
+        core = client.CoreV1Api(self.client)
+        try:
+            socket: Any = stream(
+                core.connect_get_namespaced_pod_exec,
+                pod,
+                namespace,
+                container=container,
+                command=list(command),
+                stdin=False,
+                stdout=True,
+                stderr=True,
+                tty=False,
+                _preload_content=False,
+            )
+            socket.run_forever(timeout=_READ_SECONDS)
+        except client.ApiException as error:
+            raise from_answer(error.status or 500, parsed((error.body or "").encode())) from None
+        return Ran(int(socket.returncode or 0), socket.read_channel(1), socket.read_channel(2))
 
     def _send(
         self,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from headrace.api import Attempt, Run, StreamJob, StreamJobSpec, StreamJobStatus
 from headrace.cli.cluster import Cluster, ClusterProblem, Forbidden, Object
+from headrace.cli.figures import read_figures
 from headrace.cli.jobs import LiveJob, pin_of, savepoints
 from headrace.cli.manifest import LoadedManifest, load_streamjob
 from headrace.core.edit_plan import Edit, Running
@@ -139,12 +141,13 @@ def _given_config_map(beside: LoadedManifest, name: str) -> Object | None:
 
 
 def _figures(cluster: Cluster, name: str) -> Figures:
+    known = read_figures(cluster, name)
     try:
         taken = savepoints(cluster, name)
     except ClusterProblem:
-        return Figures()
+        return known
     done = [one.status for one in taken if one.status is not None and one.status.completed_at is not None]
-    return Figures(savepoint=max(done, key=lambda one: one.completed_at or 0, default=None))
+    return replace(known, savepoint=max(done, key=lambda one: one.completed_at or 0, default=None))
 
 
 # ---- a file

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from headrace import __version__
+from headrace.cli.explain import explain, simulate
 from headrace.cli.look import events, history, list_jobs, logs, status
 from headrace.cli.main import validate
 from headrace.cli.planning import plan
@@ -29,6 +30,7 @@ def main() -> None:
 COMMANDS = (
     list_jobs, status, logs, events, history,
     plan, validate,
+    explain, simulate,
     suspend, resume, restart, rollback,
     savepoint_group(),
 )  # fmt: skip

@@ -11,6 +11,7 @@ import click
 
 from headrace.cli.advice import Health, health
 from headrace.cli.cluster import Cluster, ClusterProblem
+from headrace.cli.figures import read_figures
 from headrace.cli.jobs import events as events_of
 from headrace.cli.jobs import job, jobs, savepoints
 from headrace.cli.logs import LogRequest, read_log
@@ -74,18 +75,24 @@ def look(cluster: Cluster, name: str) -> Any:
     from headrace.cli.views.status import StatusPage  # noqa: PLC0415
 
     found = job(cluster, name)
-    now = datetime.now(UTC)
+    now, figures = datetime.now(UTC), read_figures(cluster, found.name)
     try:
         taken = savepoints(cluster, found.name)
     except ClusterProblem:
-        return StatusPage(job=found, now=now)
+        return StatusPage(job=found, now=now, figures=figures)
     good = [
         (one.status.completed_at, one)
         for one in taken
         if one.status is not None and one.status.completed_at is not None
     ]
     newest = max(good, key=lambda pair: pair[0])[1] if good else None
-    return StatusPage(job=found, now=now, savepoint=newest, savepoints=len(taken) if taken else None)
+    return StatusPage(
+        job=found,
+        now=now,
+        savepoint=newest,
+        savepoints=len(taken) if taken else None,
+        figures=figures,
+    )
 
 
 @click.command()

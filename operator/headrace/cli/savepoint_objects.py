@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from headrace.api import API_VERSION, RESTORE_ANNOTATION, StartFrom, StreamSavepoint
-from headrace.api.names import as_name
+from headrace.api import API_VERSION, StartFrom, StreamSavepoint
+from headrace.api.names import RESTORE_ANNOTATION, as_name
 from headrace.api.savepoint import SAVEPOINT_NAME_MAX
 from headrace.cli.cluster import Cluster, ClusterProblem, Object, no_such
 from headrace.cli.options import complete_jobs, failing_well, open_cluster, where_options
@@ -62,7 +62,7 @@ class ClusterSavepoints:
         return self._wait(name, _checked_to(level, asked["metadata"].get("generation", 0)), lambda _: None)
 
     def restore(self, name: str) -> str:
-        """A job without a run is told to start from it; one that has a run is asked to go back to it."""
+        """A job that has run is asked by an annotation, one that has not by its `startFrom`."""
         saved = _as_people_see_it(self._get(name))
         if saved.state != "Ready":
             raise SavepointRefused(f"{name} is {saved.state}: {saved.message or 'it cannot be restored'}")
@@ -73,21 +73,18 @@ class ClusterSavepoints:
                 f"There is no StreamJob {self.job} any more. Apply its manifest with:\n"
                 f"  spec:\n    startFrom: {{savepoint: {name}}}"
             )
+        with _refusing():
+            self.cluster.patch(STREAM_JOBS, self.job, self._request(job, name))
+        return f"{self.job} starts from {name}. Watch it: kubectl streamjob status {self.job} --watch"
+
+    def _request(self, job: Object, name: str) -> Object:
         if (job.get("status") or {}).get("run") is not None:
-            wanted = f"{name}@{self.now():%Y-%m-%dT%H:%M:%SZ}"
-            with _refusing():
-                self.cluster.patch(
-                    STREAM_JOBS, self.job, {"metadata": {"annotations": {RESTORE_ANNOTATION: wanted}}}
-                )
-            return (
-                f"{self.job} drains and begins a new run from {name}. Watch it: kubectl streamjob status "
-                f"{self.job} --watch"
-            )
+            # With the moment: the same savepoint can be asked for again.
+            asked = f"{name}@{self.now():%Y-%m-%dT%H:%M:%SZ}"
+            return {"metadata": {"annotations": {RESTORE_ANNOTATION: asked}}}
         # Exactly one of its fields may be set: the others go.
         start = {info.alias: None for info in StartFrom.model_fields.values()} | {"savepoint": name}
-        with _refusing():
-            self.cluster.patch(STREAM_JOBS, self.job, {"spec": {"startFrom": start}})
-        return f"{self.job} starts from {name}. Watch it: kubectl streamjob status {self.job} --watch"
+        return {"spec": {"startFrom": start}}
 
     def delete(self, name: str) -> None:
         self._get(name)

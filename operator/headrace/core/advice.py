@@ -6,7 +6,7 @@ A word that comes and goes is shown at most every few minutes; a new target, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -51,6 +51,8 @@ class Advice:
     unknown: str | None
     # What is about to be lost; None if nothing is.
     loss: str | None
+    # When a word was last shown that came without a new target.
+    spoke_at: datetime | None = None
 
     @property
     def moves(self) -> bool:
@@ -119,10 +121,13 @@ def _loss(numbers: Numbers) -> str:
 
 def published(before: Advice | None, fresh: Advice) -> Advice:
     """Of two, the one that the status shows: the older one as long as the newer says nothing new."""
-    if before is None or (fresh.asked, fresh.target) != (before.asked, before.target):
+    if before is None:
         return fresh
+    if (fresh.asked, fresh.target) != (before.asked, before.target):
+        return replace(fresh, spoke_at=before.spoke_at)
     if fresh.word == before.word:
         return before
     danger = fresh.loss is not None and before.loss is None
-    quiet = (fresh.at - before.at).total_seconds() < QUIET_SECONDS
-    return before if quiet and not danger else fresh
+    spoke = before.spoke_at
+    quiet = spoke is not None and (fresh.at - spoke).total_seconds() < QUIET_SECONDS
+    return before if quiet and not danger else replace(fresh, spoke_at=fresh.at)

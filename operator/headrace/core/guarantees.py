@@ -86,10 +86,15 @@ _DESCRIPTIONS: tuple[tuple[str, tuple[SinkKind, ...]], ...] = (
 )
 
 
+def word_for(description: str) -> str:
+    """The word in Spark's description that tells the kind, without paths and addresses; else `other`."""
+    lowered = description.lower()
+    return next((word for word, _ in _DESCRIPTIONS if word in lowered), "other")
+
+
 def kinds_of(description: str) -> tuple[SinkKind, ...]:
     """What a sink may be, by Spark's words for it; none where we do not know it."""
-    lowered = description.lower()
-    return next((kinds for word, kinds in _DESCRIPTIONS if word in lowered), ())
+    return dict(_DESCRIPTIONS).get(word_for(description), ())
 
 
 def guarantees_for(descriptions: tuple[str, ...]) -> tuple[Guarantee, ...]:

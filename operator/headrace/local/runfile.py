@@ -69,6 +69,7 @@ def run_file(
             "action": spec.watchdog.action,
         },
         "mode": "active",
+        "rehearsal": None,
     }
 
 

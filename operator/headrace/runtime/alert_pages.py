@@ -130,6 +130,8 @@ def _metrics_lines() -> Iterator[str]:
     yield from _table(
         (f"headrace_job_{name}", text) for name, text in (*gauges, *counters, job_metrics.LAST_END)
     )
+    yield from ("", "## Savepoints (labels `namespace`, `job`)")
+    yield from _table((f"headrace_savepoint_{name}", text) for name, text, _ in job_metrics.SAVEPOINT_GAUGES)
     yield from ("", "## Autoscaling (labels `namespace`, `job`)", "")
     yield (
         "Of every job whose driver reports its offsets, at each look of the autoscaler; without "
@@ -144,7 +146,9 @@ def _metrics_lines() -> Iterator[str]:
     yield "From the driver's agent, asked every 15 seconds."
     queries = [(name, text) for name, text, _ in job_metrics.QUERY_GAUGES]
     remembered = [(name, text) for name, text, _ in job_metrics.REMEMBERED_GAUGES]
-    yield from _table((f"headrace_job_{name}", text) for name, text in (*queries, *remembered))
+    yield from _table(
+        (f"headrace_job_{name}", text) for name, text in (*queries, *remembered, job_metrics.SINK)
+    )
     yield from ("", _HOW, "## The operator")
     yield from _table([("headrace_jobs", job_metrics.JOBS_HELP), *_own_metrics()])
 

@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from headrace.api import StreamJobSpec, StreamJobStatus
+from headrace.core.guarantees import word_for
 from headrace.core.savepoints import Summary
 from headrace.runtime.scaling_metrics import ScalingSample, scaling_metrics
 
@@ -88,6 +89,12 @@ JOB_COUNTERS: Sequence[tuple[str, str, _OfJob]] = (
 LAST_END = (
     "last_end",
     "Always 1; the label `reason` says how the last attempt ended: `QueryFailed`, `StoreUnavailable`, …",
+)
+
+SINK = (
+    "sink",
+    "Always 1; the label `sink` says what a query writes to: `filesink`, `deltasink`, `kafka`, "
+    "`foreachbatch`, …; `other` where Spark's words for it tell nothing.",
 )
 
 QUERY_GAUGES: Sequence[tuple[str, str, _OfQuery]] = (
@@ -262,6 +269,7 @@ class JobMetrics(Collector):
         for name, text, read in JOB_COUNTERS:
             yield self._per_job(CounterMetricFamily(f"headrace_job_{name}", text, labels=JOB_LABELS), read)
         yield self._last_ends()
+        yield self._sinks()
         yield from self._of_scaling()
         yield from self._of_savepoints(self._now().timestamp())
         yield from self._per_query(self._now().timestamp())
@@ -272,6 +280,15 @@ class JobMetrics(Collector):
         for key, sample in self._samples.items():
             if (last := sample.status.last_termination) is not None:
                 family.add_metric([*key, last.reason], 1)
+        return family
+
+    def _sinks(self) -> Metric:
+        name, text = SINK
+        family = GaugeMetricFamily(f"headrace_job_{name}", text, labels=[*QUERY_LABELS, "sink"])
+        for key, sample in self._samples.items():
+            for query in _queries(sample.report):
+                if isinstance(described := query.get("sink"), str):
+                    family.add_metric([*key, query["name"], word_for(described)], 1)
         return family
 
     def _of_scaling(self) -> Iterable[Metric]:

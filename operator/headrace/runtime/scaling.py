@@ -86,6 +86,15 @@ class Scaling:
         job = self._jobs.get(key)
         if job is None or report is None or report.get("phase") != AttemptPhase.RUNNING:
             return False
+        try:
+            return await self._look(key, job, address, report)
+        except Exception:
+            # Reports come out of containers in which user code runs. One job's must not stop all others.
+            log.exception("%s/%s: the autoscaler could not decide, and learns anew", *key)
+            job.memory, job.looked_at = Memory(), self.now().timestamp()
+            return False
+
+    async def _look(self, key: Key, job: _Scaled, address: AgentAddress, report: Mapping[str, Any]) -> bool:
         if not await self._recall(job, address):
             return False
         made = self._decide(job, report)

@@ -10,7 +10,7 @@ import sys
 import textwrap
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +68,11 @@ class DriverProcess:
     def jvm_pid(self) -> int:
         return wait_for(lambda: (self.process_file() or {}).get("jvmPid"), "no JVM in the process file")
 
-    def call(self, method: str, path: str, **headers: str) -> tuple[int, bytes]:
+    def call(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
         port = wait_for(self.process_file, "no process file")["agentPort"]
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         good = {"Authorization": f"Bearer {TOKEN}", "X-Headrace-Uid": self.uid}
-        connection.request(method, path, headers=good | headers)
+        connection.request(method, path, body, headers=good | headers)
         response = connection.getresponse()
         text = response.read()
         connection.close()
@@ -141,6 +141,11 @@ class DriverProcess:
 @pytest.fixture
 def drive(tmp_path):
     """`drive(script, …)` starts an attempt. Same `store`: the same run."""
+    yield from driving(tmp_path)
+
+
+def driving(tmp_path: Path) -> Iterator[Callable[..., DriverProcess]]:
+    """What starts attempts in this directory; those that still live at the end are killed."""
     started: list[DriverProcess] = []
 
     def start(
@@ -176,6 +181,7 @@ def drive(tmp_path):
             "watchParent": True,
             "watchdog": {"batchTimeoutSeconds": 1800, "action": "Restart"},
             "mode": "active",
+            "rehearsal": None,
         }
         process = DriverProcess(directory, run_file | changes, piped=piped)
         started.append(process)

@@ -3,13 +3,13 @@
 import asyncio
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from headrace.api import StreamJob, StreamJobStatus
-from headrace.cli.cluster import Answer, Cluster
+from headrace.cli.cluster import Answer, Cluster, Ran
 from headrace.kube.errors import AlreadyExists, ApiError, Conflict, Denied, Invalid, NotFound, from_answer
 from headrace.kube.resources import (
     CONFIG_MAPS,
@@ -44,6 +44,8 @@ class FakeTransport:
     # Logs by pod: their lines, or an answer that is no log.
     logs: dict[str, list[str] | Answer] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
+    # What a command in a pod says, by the pod; an Answer refuses it.
+    commands: dict[str, Ran | Answer] = field(default_factory=dict)
 
     def request(
         self, method: str, path: str, *, query: Mapping[str, str], body: Object | None, content_type: str
@@ -74,8 +76,14 @@ class FakeTransport:
             case "get":
                 return await self.api.get(resource, namespace, name)
             case "list":
-                found = await self.api.list(resource, namespace, selector=query.get("labelSelector"))
-                return {"items": found.items, "metadata": {}}
+                found = (await self.api.list(resource, namespace)).items
+                wanted = [one.split("=") for one in query.get("labelSelector", "").split(",") if one]
+                chosen = [
+                    one
+                    for one in found
+                    if all(one["metadata"].get("labels", {}).get(key) == value for key, value in wanted)
+                ]
+                return {"items": chosen, "metadata": {}}
             case "create":
                 body = {**body, "metadata": {"namespace": namespace, **body["metadata"]}}
                 return await self.api.create(resource, namespace, body)
@@ -86,7 +94,10 @@ class FakeTransport:
                 return {}
 
     def lines(self, path: str, *, query: Mapping[str, str]) -> Iterator[str]:
-        name = _parts(path)[2]
+        _, namespace, name, subresource = _parts(path)
+        if ("get", f"pods/{subresource}") in self.forbidden:
+            raise Denied(f"{name} is forbidden", status=403)
+        assert namespace
         found = self.logs.get(name or "")
         match found:
             case None:
@@ -94,7 +105,17 @@ class FakeTransport:
             case Answer():
                 raise from_answer(found.status, found.body)
             case _:
-                yield from found[-int(query.get("tailLines", 0)) :]
+                yield from found[-int(query["tailLines"]) :] if "tailLines" in query else found
+
+    def run(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> Ran:
+        self.asked.append(("run", f"{pod}/{container}: {' '.join(command)}"))
+        match self.commands.get(pod):
+            case None:
+                raise NotFound(f'pods "{pod}" not found', status=404)
+            case Answer() as refused:
+                raise from_answer(refused.status, refused.body)
+            case ran:
+                return ran
 
 
 def _parts(path: str) -> tuple[Resource, str | None, str | None, str | None]:
@@ -103,7 +124,7 @@ def _parts(path: str) -> tuple[Resource, str | None, str | None, str | None]:
     namespace = None
     if parts[0] == "namespaces" and len(parts) > 2:
         namespace, parts = parts[1], parts[2:]
-    plural, name, subresource = (*parts, None, None)[:3]
+    plural, name, subresource, *_ = (*parts, None, None)
     return RESOURCES[plural or ""], namespace, name, subresource
 
 

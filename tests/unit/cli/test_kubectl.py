@@ -13,7 +13,7 @@ from headrace.api import Run
 from headrace.cli.cluster import Answer, Cluster
 from headrace.cli.completion import candidates
 from headrace.core.manifests import RunPin, run_pin
-from headrace.kube.resources import CONFIG_MAPS, EVENTS, STREAM_JOBS, STREAM_SAVEPOINTS
+from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, STREAM_JOBS, STREAM_SAVEPOINTS
 from tests.unit.cli.fakes import NAMESPACE, a_manifest, add_job, api_of, in_yaml, transport_of
 from tests.unit.cli.samples import FAILING, FINE, SUSPENDED, UPGRADING, a_run, a_savepoint, a_status
 
@@ -414,6 +414,57 @@ def test_plan_refuses_two_namespaces(cluster: Cluster, kubectl: Run_):
     manifest["metadata"]["namespace"] = "web"
     result = kubectl("plan", "-f", "-", "-n", "shop", stdin=in_yaml(manifest))
     assert result.exit_code == 1 and "leave one of them out" in result.output
+
+
+# ---- figures
+
+METRICS = """\
+# HELP headrace_job_ready 1 if the condition `Ready` is true.
+headrace_job_batch_duration_seconds{job="clicks",namespace="shop",query="a"} 4.0
+headrace_job_batch_duration_seconds{job="clicks",namespace="shop",query="b"} 1.5
+headrace_job_batch_duration_seconds{job="clicks",namespace="web",query="a"} 99.0
+headrace_job_input_rows_per_second{job="clicks",namespace="shop",query="a"} 1000.0
+headrace_job_input_rows_per_second{job="clicks",namespace="shop",query="b"} 400.0
+headrace_job_processed_rows_per_second{job="clicks",namespace="shop",query="a"} 2800.0
+headrace_job_sink{job="clicks",namespace="shop",query="a",sink="kafka"} 1.0
+headrace_job_sink{job="clicks",namespace="shop",query="b",sink="filesink"} 1.0
+headrace_leader 1.0
+"""
+
+
+def an_operator(cluster: Cluster, metrics: str = METRICS) -> None:
+    """Two replicas: one waits, and knows nothing."""
+    labels = {"app.kubernetes.io/name": "headrace", "app.kubernetes.io/component": "operator"}
+    for name in ("headrace-a", "headrace-b"):
+        body = {"metadata": {"name": name, "namespace": "headrace", "labels": labels}}
+        api_of(cluster).put_new(PODS, body)
+    transport_of(cluster).logs |= {
+        "headrace-a:8080": ["headrace_leader 0.0"],
+        "headrace-b:8080": metrics.split("\n"),
+    }
+
+
+def test_rates_come_from_the_operator_s_metrics(cluster: Cluster, kubectl: Run_):
+    pin(cluster, add_job(cluster, status=FINE))
+    an_operator(cluster)
+    assert "1,400 rows/s come in · 2,800 rows/s while it works · last batch 4.00 s" in (
+        kubectl("status", "clicks").output
+    )
+    told = json.loads(
+        kubectl("plan", "-f", "-", "-o", "json", stdin=in_yaml(a_manifest(image="acme/clicks:3"))).output
+    )
+    assert told["sinksKnown"] and [row["sink"] for row in told["guarantees"]] == ["files", "Kafka"]
+    assert told["catchUp"]["text"].startswith("at least 1 times as long as the gap")
+
+
+def test_without_the_right_to_read_them_they_are_unknown(cluster: Cluster, kubectl: Run_):
+    add_job(cluster, status=FINE)
+    an_operator(cluster)
+    transport_of(cluster).forbidden.add(("get", "pods/proxy"))
+    assert "rows/s while" not in kubectl("status", "clicks").output
+    transport_of(cluster).forbidden = {("list", "pods")}
+    shown = kubectl("status", "clicks")
+    assert shown.exit_code == 0 and "rows/s while" not in shown.output
 
 
 # ---- completion

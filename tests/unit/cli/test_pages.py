@@ -37,8 +37,12 @@ SCREENSHOT = Path(__file__).parents[3] / "docs/images/kubectl-streamjob-status.s
 
 
 def page_of(status, **more) -> RenderableType:
-    taken = {"savepoint": parsed_savepoint(), "savepoints": 24} if status is not NEW else {}
-    return status_page(StatusPage(job=a_live_job(status, **more), now=NOW, **taken))
+    known = {"savepoint": parsed_savepoint(), "savepoints": 24} if status is not NEW else {}
+    if status is FINE:
+        known["figures"] = Figures(
+            batch_seconds=4.0, arrival_rows_per_second=12_400, capacity_rows_per_second=31_000
+        )
+    return status_page(StatusPage(job=a_live_job(status, **more), now=NOW, **known))
 
 
 def a_plan():

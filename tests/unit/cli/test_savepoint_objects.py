@@ -157,13 +157,14 @@ def test_restore_of_a_job_without_a_run_says_where_it_starts(cluster: Cluster, k
     assert stored(cluster)["spec"]["startFrom"] == {"savepoint": "nightly"}
 
 
-def test_a_job_that_has_a_run_is_asked_to_go_back_by_an_annotation(cluster: Cluster):
+def test_restore_of_a_job_that_runs_is_asked_for_by_an_annotation(cluster: Cluster):
     api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
-    add_job(cluster, status=FINE, suspend=False)
-    assert "clicks drains and begins a new run from nightly" in backend(cluster).restore("nightly")
-    asked = stored(cluster)["metadata"]["annotations"]["headrace.dev/restore"]
-    assert asked.startswith("nightly@")
-    assert stored(cluster)["spec"].get("startFrom") is None
+    before = add_job(cluster, status=FINE)["spec"]
+    assert "clicks starts from nightly" in backend(cluster).restore("nightly")
+    annotations = stored(cluster)["metadata"]["annotations"]
+    # Each request is one of its own, also for the same savepoint.
+    assert annotations == {"headrace.dev/restore": "nightly@2026-05-01T03:00:00Z"}
+    assert stored(cluster)["spec"] == before
 
 
 def test_restore_when_the_job_is_gone(cluster: Cluster):

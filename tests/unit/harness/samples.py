@@ -19,4 +19,21 @@ GOOD = {
     "watchParent": True,
     "watchdog": {"batchTimeoutSeconds": 1800, "action": "Restart"},
     "mode": "active",
+    "rehearsal": None,
+}
+
+REHEARSAL = {
+    **GOOD,
+    "run": 4,
+    "attempt": 1,
+    "epoch": 0,
+    "mode": "rehearse",
+    "rehearsal": {
+        "fromRun": 3,
+        "batches": 3,
+        "timeLimitSeconds": 600,
+        "callForeachBatch": False,
+        "stateCompatible": False,
+        "standbySeconds": 1800,
+    },
 }

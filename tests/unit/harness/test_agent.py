@@ -8,6 +8,7 @@ import pytest
 
 from headrace_jobs.harness.agent import Agent, Served
 from headrace_jobs.harness.listening import family_of, listen
+from headrace_jobs.harness.orders import NotInStandby, parse_order
 
 TOKEN, UID = "s3cret", "attempt-1"
 GOOD = {"Authorization": f"Bearer {TOKEN}", "X-Headrace-Uid": UID}
@@ -41,12 +42,20 @@ def port(asked, kept):
         metrics=lambda: b"m 1\n",
         scaling=lambda: {"decisions": kept} if kept else None,
         keep_scaling=kept.append,
+        activate=activate,
     )
     listening = listen("127.0.0.1", 0)
     agent = Agent(listening, token=TOKEN, uid=UID, served=served)
     agent.start()
     yield listening.getsockname()[1]
     agent.close()
+
+
+def activate(body):
+    order = parse_order(body)
+    if order.run != 4:
+        raise NotInStandby("the candidate is Rehearsing")
+    return {"phase": "Activating"}
 
 
 def call(port, method, path, headers, body=None):
@@ -114,6 +123,28 @@ def test_a_drain_may_be_given_a_limit(port, drains):
     assert drains == [None, 90, 0.5]
 
 
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (b'{"run": 4, "attempt": 1, "epoch": 7}', 202, None),
+        (b'{"run": 4, "attempt": 1, "epoch": 7, "acceptPending": true}', 202, None),
+        (b'{"run": 5, "attempt": 1, "epoch": 7}', 409, "the candidate is Rehearsing"),
+        (b"", 400, "the body is not JSON"),
+        (b"[]", 400, "the body is not an object"),
+        (b'{"run": 4, "attempt": 1}', 400, "epoch: None is not a whole number of at least 1"),
+        (b'{"run": 4, "attempt": true, "epoch": 7}', 400, "attempt: True is not a whole number"),
+        (b'{"run": 4, "attempt": 0, "epoch": 7}', 400, "attempt: 0 is not a whole number of at least 1"),
+        (b'{"run": 4, "attempt": 1, "epoch": 7, "force": true}', 400, "unknown: force"),
+        (b'{"run": 4, "attempt": 1, "epoch": 7, "acceptPending": 1}', 400, "acceptPending: 1 is not"),
+    ],
+)
+def test_an_order_to_activate_is_read_strictly(port, body, status, message):
+    code, text = call(port, "POST", "/v1/activate", GOOD, body)
+    assert code == status
+    assert message is None or message in json.loads(text)["message"]
+    assert call(port, "GET", "/v1/activate", GOOD)[0] == 405
+
+
 def test_one_connection_serves_many_calls(port):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     for _ in range(3):
@@ -134,6 +165,7 @@ def test_a_fault_of_ours_is_an_answer_too():
         metrics=lambda: b"",
         scaling=lambda: None,
         keep_scaling=lambda _news: None,
+        activate=lambda _body: {},
     )
     listening = listen("127.0.0.1", 0)
     agent = Agent(listening, token=TOKEN, uid=UID, served=served)

@@ -11,6 +11,7 @@ from headrace_jobs.harness.endings import (
     JvmEnded,
     QueryEnd,
     QueryEnded,
+    RehearsalOver,
     ending_for,
 )
 from headrace_jobs.harness.failure import Failure, UserCode
@@ -24,6 +25,7 @@ def reason_for(event, *, application_ended=False, active=1):
 
 
 BOOM = Failure("BOOM", "it went boom")
+HEAP = Failure("java.lang.OutOfMemoryError", "Java heap space")
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,7 @@ BOOM = Failure("BOOM", "it went boom")
         # Faults.
         (QueryEnded("q", QueryEnd(failure=BOOM)), False, 1, Reason.QUERY_FAILED),
         (QueryEnded("q", QueryEnd(failure=BOOM, fenced=True)), False, 1, Reason.FENCED),
+        (QueryEnded("q", QueryEnd(failure=HEAP)), False, 1, Reason.OUT_OF_MEMORY),
         (QueryEnded("q", QueryEnd(failure=BOOM, store_fault=True)), False, 1, Reason.STORE_UNAVAILABLE),
         (ApplicationEnded(ValueError("x")), True, 1, Reason.APPLICATION_ERROR),
         (ApplicationEnded(KeyboardInterrupt()), True, 1, Reason.APPLICATION_ERROR),
@@ -54,6 +57,8 @@ BOOM = Failure("BOOM", "it went boom")
         (ApplicationEnded(CannotStart("no Java")), True, 0, Reason.INTERNAL_ERROR),
         (BatchStuck("q", "hangs"), False, 2, Reason.BATCH_STUCK),
         (JvmEnded("was killed"), False, 2, Reason.INTERNAL_ERROR),
+        (JvmEnded("ran out of memory", out_of_memory=True), False, 2, Reason.OUT_OF_MEMORY),
+        (RehearsalOver(Reason.MEANING_CHANGED, "sum became max"), False, 1, Reason.MEANING_CHANGED),
     ],
 )
 def test_what_an_event_means(event, application_ended, active, reason):
@@ -84,6 +89,16 @@ def test_a_stuck_query_is_not_waited_for():
     assert ending.drain_seconds
 
 
+def test_a_rehearsal_is_not_over_because_its_application_is():
+    for event in (ApplicationEnded(), QueryEnded("q", QueryEnd())):
+        ending = ending_for(event, application_ended=True, active=0, own=UserCode(), rehearsing=True)
+        assert ending is None
+    failed = QueryEnded("q", QueryEnd(failure=BOOM))
+    ending = ending_for(failed, application_ended=True, active=0, own=UserCode(), rehearsing=True)
+    assert ending is not None
+    assert ending.reason is Reason.QUERY_FAILED
+
+
 def test_exit_codes_are_the_contract():
     assert {reason.label: reason.exit_code for reason in Reason} == {
         "Completed": 0,
@@ -95,4 +110,9 @@ def test_exit_codes_are_the_contract():
         "BatchStuck": 68,
         "StoreUnavailable": 69,
         "InternalError": 70,
+        "Rehearsed": 0,
+        "StandbyExpired": 0,
+        "MeaningChanged": 71,
+        "RehearsalTimeout": 72,
+        "OutOfMemory": 73,
     }

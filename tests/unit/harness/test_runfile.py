@@ -6,11 +6,11 @@ from copy import deepcopy
 import pytest
 
 from headrace_jobs.harness.runfile import RunFileInvalid, parse_run_file
-from tests.unit.harness.samples import GOOD
+from tests.unit.harness.samples import GOOD, REHEARSAL
 
 
-def with_change(path: str, value: object) -> str:
-    content = deepcopy(GOOD)
+def with_change(path: str, value: object, good: dict = GOOD) -> str:
+    content = deepcopy(good)
     *parents, last = path.split(".")
     section = content
     for name in parents:
@@ -54,12 +54,40 @@ def test_a_good_run_file():
         ("agent.port", -1, "agent.port: -1 is not a whole number of at least 0"),
         ("standby", True, "unknown: standby"),
         ("agent.tls", True, "unknown: agent.tls"),
-        ("mode", "rehearsal", "mode: 'rehearsal' is not active"),
+        ("mode", "rehearsal", "mode: 'rehearsal' is not active or rehearse"),
+        ("mode", "rehearse", "rehearsal: belongs to mode rehearse, and only there"),
+        ("rehearsal", REHEARSAL["rehearsal"], "rehearsal: belongs to mode rehearse, and only there"),
     ],
 )
 def test_a_fault_names_the_field(path, value, message):
     with pytest.raises(RunFileInvalid) as fault:
         parse_run_file(with_change(path, value))
+    assert message in str(fault.value)
+
+
+def test_a_rehearsal_works_beside_its_run_until_it_is_activated():
+    run_file = parse_run_file(json.dumps(REHEARSAL))
+    assert run_file.run_path == "s3://bucket/shop/orders/j-1/rehearsal-4"
+    active = run_file.activated(run=4, attempt=1, epoch=8)
+    assert active.run_path == "s3://bucket/shop/orders/j-1/run-4"
+    assert (active.attempt, active.epoch, active.uid) == (1, 8, run_file.uid)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("epoch", 7, "epoch: 7 is not 0, and a rehearsal may not write"),
+        ("rehearsal.fromRun", 4, "rehearsal.fromRun: run 4 cannot be rehearsed on itself"),
+        ("rehearsal.batches", 0, "rehearsal.batches: 0 is not a whole number of at least 1"),
+        ("rehearsal.timeLimitSeconds", 0, "rehearsal.timeLimitSeconds: 0 is not a number above 0"),
+        ("rehearsal.callForeachBatch", None, "rehearsal.callForeachBatch: None is not true or false"),
+        ("rehearsal.sinks", True, "unknown: rehearsal.sinks"),
+        ("rehearsal", None, "rehearsal: belongs to mode rehearse, and only there"),
+    ],
+)
+def test_a_fault_in_a_rehearsal_names_the_field(path, value, message):
+    with pytest.raises(RunFileInvalid) as fault:
+        parse_run_file(with_change(path, value, REHEARSAL))
     assert message in str(fault.value)
 
 

@@ -56,3 +56,22 @@ def test_a_file_that_cannot_be_replaced_is_written_in_place(tmp_path, monkeypatc
     assert target.read_text() == "told"
     assert target.stat().st_ino == inode
     assert list(tmp_path.iterdir()) == [target]
+
+
+def a_rehearsal(queries: int):
+    told = {"from": 1, "replayed": [2, 3, 4], "batchSeconds": [0.1, 0.2, 0.3]}
+    return {
+        "outcome": "Failed",
+        "queries": {f"query-{number}": told for number in range(queries)},
+        "differences": ["query q: sum(amount) became max(amount)"],
+        "notes": ["a note"] * queries,
+    }
+
+
+def test_the_result_of_a_rehearsal_is_told_as_far_as_it_fits():
+    small = Termination("u", Reason.MEANING_CHANGED, "sum became max", rehearsal=a_rehearsal(2))
+    assert json.loads(small.to_json())["rehearsal"] == a_rehearsal(2)
+    large = Termination("u", Reason.MEANING_CHANGED, "sum became max", rehearsal=a_rehearsal(200))
+    told = json.loads(large.to_json())
+    assert told["message"] == "sum became max"
+    assert told["rehearsal"] == a_rehearsal(0)

@@ -35,10 +35,10 @@ from headrace_jobs.store.runs import (
 from headrace_jobs.store.savepoints.lineage import Lineage, Origin, Place, Wish, choose_lineage
 from headrace_jobs.store.savepoints.restore import copy_between, forked, job_directory, read
 from headrace_jobs.store.savepoints.selection import Selection
-from headrace_jobs.store.savepoints.statefiles import Gone
-from headrace_jobs.store.savepoints.take import check_tree, is_state, select_query
+from headrace_jobs.store.savepoints.take import check_tree, select_query
 from headrace_jobs.store.savepoints.transfer import Pace, Tell, paced_copy
 from headrace_jobs.store.seed import Seed, earlier_seed, write_marker
+from headrace_jobs.store.statefiles import Gone, is_state
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
 
 _GOOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")

@@ -20,9 +20,10 @@ from headrace_jobs.store.runs import LastBatches, Run, last_batches, run_directo
 from headrace_jobs.store.savepoints.lineage import Lineage, Origin, Place, Wish, choose_lineage
 from headrace_jobs.store.savepoints.manifest import Manifest, SavedQuery, read_manifest
 from headrace_jobs.store.savepoints.objects import in_a_sentence, lying, object_problems, was_moved
-from headrace_jobs.store.savepoints.take import check_tree, is_state
+from headrace_jobs.store.savepoints.take import check_tree
 from headrace_jobs.store.savepoints.transfer import Pace, Tell, paced_copy
 from headrace_jobs.store.seed import Seed, earlier_seed, write_marker
+from headrace_jobs.store.statefiles import is_state
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
 
 log = logging.getLogger("headrace")

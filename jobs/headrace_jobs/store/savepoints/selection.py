@@ -27,7 +27,7 @@ from headrace_jobs.store.savepoints.logs import (
     read_lineage,
     read_offsets,
 )
-from headrace_jobs.store.savepoints.statefiles import (
+from headrace_jobs.store.statefiles import (
     Chain,
     Gone,
     chain_of,

@@ -36,8 +36,8 @@ from headrace_jobs.store.savepoints.manifest import (
     saved,
 )
 from headrace_jobs.store.savepoints.selection import Selection, select
-from headrace_jobs.store.savepoints.statefiles import Gone, is_shared_file, is_versioned
 from headrace_jobs.store.savepoints.transfer import Pace, Tell, paced_copy
+from headrace_jobs.store.statefiles import Gone, is_state
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
 
 log = logging.getLogger("headrace")
@@ -170,12 +170,6 @@ def select_query(
         raise Gone(gone.what if gone.what.startswith(prefix) else prefix + gone.what) from None
     except CheckpointDamagedError as damaged:
         raise CheckpointDamagedError(f"query {query}: {damaged}") from None
-
-
-def is_state(key: str) -> bool:
-    """Below `queries/`: files of the state, which nobody ever writes into again."""
-    own = key.partition("/")[2]
-    return is_versioned(own) or is_shared_file(own)
 
 
 def check_tree(store: Store, target: str, wanted: Iterable[Wanted]) -> list[Entry]:

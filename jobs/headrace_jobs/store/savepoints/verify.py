@@ -19,8 +19,8 @@ from headrace_jobs.store.interface import Entry, Store
 from headrace_jobs.store.savepoints.manifest import SavedQuery, read_manifest
 from headrace_jobs.store.savepoints.objects import in_a_sentence, lying, object_problems, was_moved
 from headrace_jobs.store.savepoints.selection import check_same
-from headrace_jobs.store.savepoints.statefiles import Gone
 from headrace_jobs.store.savepoints.take import select_query
+from headrace_jobs.store.statefiles import Gone
 
 Level = Literal["None", "Objects", "State", "Restore"]
 _VERIFIED = "verified.json"

@@ -16,6 +16,8 @@ from headrace.cli.advice import Health, advice, health
 from headrace.cli.jobs import LiveJob
 from headrace.cli.savepoint_views import size
 from headrace.cli.views.paper import age, ago, columns, facts, lived, next_command
+from headrace.cli.views.words import count, seconds
+from headrace.core.expectations import NO_FIGURES, Figures
 
 LINES_OF_HISTORY = 5
 
@@ -39,6 +41,7 @@ class StatusPage:
     # The newest good one, if it could be read.
     savepoint: StreamSavepoint | None = None
     savepoints: int | None = None
+    figures: Figures = NO_FIGURES
 
 
 def status_page(page: StatusPage) -> RenderableType:
@@ -113,6 +116,7 @@ def _facts(page: StatusPage) -> Iterator[tuple[str, RenderableType | None]]:
     yield "Operation", _operation(job, now)
     yield "Executors", _executors(job, now)
     yield "Lag", _lag(job)
+    yield "Rates", _rates(page.figures)
     yield "Restarts", _restarts(job, now)
     yield "Last end", _last_end(job, now)
     yield "Next start", Text(f"{status.next_start_at:%Y-%m-%d %H:%M} UTC") if status.next_start_at else None
@@ -158,6 +162,18 @@ def _lag(job: LiveJob) -> Text | None:
     return Text.assemble(
         (lag.band, BAND_STYLES[lag.band]), (f" · {lag.message}" if lag.message else "", "dim")
     )
+
+
+def _rates(figures: Figures) -> Text | None:
+    arrival, capacity, batch = (
+        figures.arrival_rows_per_second,
+        figures.capacity_rows_per_second,
+        figures.batch_seconds,
+    )
+    parts = [f"{count(arrival)} rows/s come in"] if arrival is not None else []
+    parts += [f"{count(capacity)} rows/s while it works"] if capacity is not None else []
+    parts += [f"last batch {seconds(batch)}"] if batch is not None else []
+    return Text(" · ".join(parts)) if parts else None
 
 
 def _restarts(job: LiveJob, now: datetime) -> Text | None:

@@ -45,6 +45,7 @@ def run_file(attempt: DriverAttempt, platform: Platform) -> Manifest:
             "action": spec.watchdog.action,
         },
         "mode": "active",
+        "rehearsal": None,
     }
 
 

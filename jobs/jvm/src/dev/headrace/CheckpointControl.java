@@ -3,6 +3,8 @@ package dev.headrace;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
@@ -16,6 +18,9 @@ import org.apache.hadoop.fs.Path;
  */
 public final class CheckpointControl {
     private static final Object LOCK = new Object();
+    /** The last batch that a query may begin, by the path of its checkpoint. */
+    private static final Map LAST_BATCHES = new HashMap();
+
     private static boolean draining;
     private static int beginning;
 
@@ -56,14 +61,36 @@ public final class CheckpointControl {
         }
     }
 
+    /**
+     * The query with this checkpoint begins no batch after {@code lastBatch}: it ends as if it were drained, before
+     * its source is told that the batches so far are done with. For a rehearsal.
+     */
+    public static void endAfter(String checkpoint, long lastBatch) {
+        synchronized (LOCK) {
+            LAST_BATCHES.put(new Path(checkpoint).toUri().getPath(), Long.valueOf(lastBatch));
+        }
+    }
+
     static void enter(Path entry) {
         synchronized (LOCK) {
             if (draining) {
                 throw new DrainedException(
                         "the driver drains: " + entry + " is not written, its batch does not begin");
             }
+            if (isBeyondLast(entry)) {
+                throw new DrainedException(entry + " is not written: the rehearsal of the query ends before it");
+            }
             beginning++;
         }
+    }
+
+    private static boolean isBeyondLast(Path entry) {
+        Path log = entry.getParent();
+        if (LAST_BATCHES.isEmpty() || !log.getName().equals("offsets")) {
+            return false;
+        }
+        Long last = (Long) LAST_BATCHES.get(log.getParent().toUri().getPath());
+        return last != null && LogEntry.numberOf(entry.getName()) > last.longValue();
     }
 
     static void leave() {

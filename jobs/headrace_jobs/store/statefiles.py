@@ -68,6 +68,12 @@ def is_versioned(key: str) -> bool:
     return _VERSIONED.match(key.removesuffix(_CHECKSUM)) is not None
 
 
+def is_state(key: str) -> bool:
+    """Below `queries/`: files of the state, which nobody ever writes into again."""
+    own = key.partition("/")[2]
+    return is_versioned(own) or is_shared_file(own)
+
+
 def stores_of(keys: Iterable[str]) -> dict[str, list[StateFile]]:
     """All versioned files by the store they belong to (`state/<operator>/<partition>[/<name>]`)."""
     found: dict[str, list[StateFile]] = {}

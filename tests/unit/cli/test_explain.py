@@ -1,0 +1,138 @@
+"""`kubectl streamjob explain|simulate` on the ring of a job that was scaled on the simulated cluster."""
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from headrace.api import StreamJobStatus
+from headrace.cli import connect
+from headrace.cli.cluster import Answer, Cluster, Ran
+from headrace.cli.kubectl import main
+from headrace.cli.ring import Ring
+from tests.sim.kube.scaled import ScaledCluster
+from tests.unit.cli.fakes import a_cluster, add_job, transport_of
+
+
+def a_status(attempt: str) -> StreamJobStatus:
+    return StreamJobStatus.parse(
+        {
+            "run": {
+                "number": 2,
+                "revision": "r",
+                "attempt": {"number": 3, "epoch": 5, "state": attempt},
+            },
+            "executors": {
+                "replicas": 3,
+                "ready": 3,
+                "target": 3,
+                "reason": "stays at 3 executors: fine.",
+            },
+        }
+    )
+
+
+SPEC = {"autoscaling": {"max": 8, "lagObjective": "60s"}, "executors": {"cores": 2}}
+FORBIDDEN = Answer(403, {"kind": "Status", "reason": "Forbidden", "message": "no"})
+
+
+@cache
+def a_ring() -> str:
+    cluster = ScaledCluster({"max": 8, "lagObjective": "60s"})
+    cluster.steps(60, rate=100)
+    cluster.steps(60, rate=500)
+    return json.dumps(cluster.agents.ring)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    made = a_cluster()
+    add_job(made, "clicks", status=a_status("Started"), **SPEC)
+    transport_of(made).commands["clicks-r2-a3"] = Ran(0, a_ring(), "")
+    return made
+
+
+def run(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Result:
+    monkeypatch.setattr(connect, "connect", lambda **_: cluster)
+    return CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+
+def test_the_last_decisions_are_told_with_their_numbers_and_the_model(cluster, monkeypatch):
+    shown = run(cluster, monkeypatch, "explain", "clicks", "--lines", "100").output
+    assert "clicks: 3 of 3 executors, autoscaling Auto from 1 to 8, objective 60 s" in shown
+    assert "q: a batch takes" in shown and "off on average" in shown
+    assert "possible at max" in shown
+    assert "1 → " in shown, "a move"
+    assert "stays at" in shown, "and why not"
+
+
+def test_it_is_asked_in_the_drivers_pod_without_its_token(cluster, monkeypatch):
+    run(cluster, monkeypatch, "explain", "clicks")
+    (asked,) = [what for verb, what in transport_of(cluster).asked if verb == "run"]
+    assert asked.startswith("clicks-r2-a3/driver: python3 -m headrace_jobs.harness.ask --run-file=")
+    assert asked.endswith(" /v1/scaling")
+
+
+def test_machines_get_the_ring_as_it_is(cluster, monkeypatch):
+    told = json.loads(run(cluster, monkeypatch, "explain", "clicks", "-o", "json").output)
+    assert set(told) == {"memory", "decisions", "looks"}
+
+
+def test_other_limits_are_tried_on_the_jobs_own_load(cluster, monkeypatch, tmp_path):
+    picture = tmp_path / "out.svg"
+    options = ["--lag-objective", "30s", "--max", "12", "--plot", str(picture)]
+    shown = run(cluster, monkeypatch, "simulate", "clicks", *options).output
+    assert "objective 30 s, 1 to 12 executors" in shown
+    assert "executor hours" in shown
+    assert picture.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--lag-objective", "soon"], "--lag-objective soon"),
+        (["--min", "9"], "--min 9 is above --max 8"),
+    ],
+)
+def test_bad_options_are_named(cluster, monkeypatch, options, words):
+    result = run(cluster, monkeypatch, "simulate", "clicks", *options)
+    assert result.exit_code == 1
+    assert words in result.output
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Ran(1, "", "the agent cannot be asked: refused"), "does not tell"),
+        (Ran(0, "<html>", ""), "something else"),
+        (Ran(0, '{"decisions": 3}', ""), "version"),
+        (FORBIDDEN, "kubectl auth can-i create pods/exec"),
+        (None, "is gone"),
+    ],
+)
+def test_what_goes_wrong_is_said(cluster, monkeypatch, answer: Any, words: str):
+    transport_of(cluster).commands = {} if answer is None else {"clicks-r2-a3": answer}
+    result = run(cluster, monkeypatch, "explain", "clicks")
+    assert result.exit_code == 1
+    assert words in result.output
+
+
+def test_without_a_driver_the_last_decision_of_the_status_is_told(monkeypatch):
+    made = a_cluster()
+    add_job(made, "clicks", status=a_status("Ended"), **SPEC)
+    result = run(made, monkeypatch, "explain", "clicks")
+    assert result.exit_code == 1
+    assert "no running driver" in result.output and "stays at 3 executors" in result.output
+
+
+def test_a_short_history_is_no_trace():
+    assert Ring.of({"decisions": [], "looks": [[1, 5.0, 0, 0, 1, 1]], "memory": None}).trace("x") is None
+
+
+def test_holes_in_the_history_are_taken_out():
+    looks = [[60 * minute, 5.0, 0, 0, 1, 1] for minute in range(20)]
+    looks += [[100_000 + 60 * minute, 7.0, 0, 0, 1, 1] for minute in range(20)]
+    trace = Ring.of({"decisions": [], "looks": looks, "memory": None}).trace("x")
+    assert trace is not None and trace.length_seconds < 3600
