@@ -9,6 +9,7 @@ from headrace.api.lifecycle import Restart, StartFrom, Trigger
 from headrace.api.model import Change
 from headrace.api.names import (
     API_VERSION,
+    COLLECT_ANNOTATION,
     FINALIZER,
     GROUP,
     PAUSE_ANNOTATION,
@@ -27,6 +28,7 @@ from headrace.api.savepoint import (
 from headrace.api.scaling import Autoscaling
 from headrace.api.status import (
     Attempt,
+    Collection,
     Condition,
     ExecutorsStatus,
     HistoryEntry,
@@ -44,6 +46,7 @@ from headrace.api.streamjob import StreamJob, StreamJobSpec
 
 __all__ = [
     "API_VERSION",
+    "COLLECT_ANNOTATION",
     "FINALIZER",
     "GROUP",
     "PAUSE_ANNOTATION",
@@ -54,6 +57,7 @@ __all__ = [
     "Attempt",
     "Autoscaling",
     "Change",
+    "Collection",
     "Condition",
     "Duration",
     "ExecutorsStatus",
