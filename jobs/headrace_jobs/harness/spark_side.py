@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from headrace_jobs.harness.assignment import Assignment
+from headrace_jobs.harness.beginnings import Beginnings, SeedLookup, beginnings
 from headrace_jobs.harness.checkpoint_control import CheckpointControl
 from headrace_jobs.harness.driver_jvm import Gateway
 from headrace_jobs.harness.endings import Event, QueryEnd
@@ -58,7 +59,13 @@ class Hooks:
 
 
 def take_over_spark(
-    assignment: Assignment, gateway: Gateway, *, own: UserCode, claim_body: str, hooks: Hooks
+    assignment: Assignment,
+    gateway: Gateway,
+    *,
+    own: UserCode,
+    seed: SeedLookup,
+    claim_body: str,
+    hooks: Hooks,
 ) -> SparkSide:
     """Opens the session, claims the run, and makes every query of user code one of ours.
 
@@ -96,7 +103,8 @@ def take_over_spark(
             tell=hooks.tell,
             application_finished=hooks.application_finished,
         )
-    launcher = _Launcher(assignment, registry, meanings, store, rehearsal)
+    starts = beginnings(assignment, seed.result(), control.batches)
+    launcher = _Launcher(assignment, registry, meanings, store, rehearsal, starts)
     take_over_writers(patches, assignment, launcher.launch)
     take_over_manager(patches, registry)
     context: Any = session.sparkContext
@@ -122,8 +130,10 @@ class _Launcher:
     meanings: Meanings
     store: Callable[[], Store]
     rehearsal: Rehearsal | None
+    beginnings: Beginnings
 
     def launch(self, start: Start) -> ManagedQuery:
+        start = self.beginnings.watching(start)
         if self.rehearsal is not None and self.rehearsal.takes():
             return self.rehearsal.launch(start)
         meaning = self.meanings.note(start)

@@ -123,9 +123,19 @@ class Run(StatusModel):
     seeded_from: str | None = plain_field(
         "Where its state comes from: a run, a savepoint, or `none`.", default=None
     )
+    started_from: str | None = plain_field(
+        "What `spec.startFrom` said when the job began with this run.", default=None
+    )
     changes: Items[str] = plain_field("Fields that differ from the run before.", default=(), max_length=32)
     attempt: Attempt | None = plain_field("Its newest attempt.", default=None)
     started_at: Timestamp | None = plain_field("When it began.", default=None)
+
+
+class Beginning(StatusModel):
+    """A run that is being made from what `spec.startFrom` says, before it can begin."""
+
+    run: int = plain_field("Its number; another start is another run, with a path of its own.", ge=1)
+    start: str = plain_field("What it starts from.")
 
 
 class Operation(StatusModel):
@@ -267,6 +277,10 @@ class StreamJobStatus(StatusModel):
     )
     run: Run | None = plain_field("The run that writes, or is about to.", default=None)
     operation: Operation | None = plain_field("The change under way.", default=None)
+    beginning: Beginning | None = plain_field("What the job is about to begin with.", default=None)
+    restored: str | None = plain_field(
+        "The last value of the annotation `headrace.dev/restore` that was carried out.", default=None
+    )
     executors: ExecutorsStatus = plain_field("The executors.", default=ExecutorsStatus())
     lag: LagStatus | None = plain_field("How far behind.", default=None)
     lineage: Items[QueryLineage] = plain_field(

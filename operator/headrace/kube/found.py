@@ -51,6 +51,10 @@ class Found:
         mine = [pod for pod in self.keepers if label(pod, RUN_LABEL) == str(run)]
         return sorted(mine, key=lambda pod: int(label(pod, TRY_LABEL)))
 
+    def seedings_before(self, run: int) -> list[Object]:
+        """The tries for runs with lower numbers."""
+        return [pod for pod in self.keepers if int(label(pod, RUN_LABEL)) < run and not is_leaving(pod)]
+
     def executors_of(self, epoch: int) -> list[Object]:
         return [pod for pod in self.executors if label(pod, EPOCH_LABEL) == str(epoch)]
 

@@ -47,6 +47,7 @@ from headrace.kube.pods import (
 )
 from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, SERVICES, STATEFUL_SETS
 from headrace.kube.savepoint_sight import known_savepoints
+from headrace.kube.start_point import find_savepoint
 from headrace.kube.store import lineages_of
 
 # A driver that was fine and does not answer is believed to be fine for so long.
@@ -118,6 +119,7 @@ async def look(
         start_problem=memory.start_problems.get((job.uid, *current)) if current is not None else None,
         executors=_executors(found, status, executor_set),
         earlier=_earlier(found),
+        savepoint=await find_savepoint(api, job, status),
         lingering=lingering(found) if job.deleting else (),
         removal=_removal(found),
         removal_problem=_removal_problem(job, found, memory),
@@ -243,7 +245,9 @@ def _seeded_runs(found: Found) -> dict[int, tuple[SeededQuery, ...]]:
 
 
 def _seedings(found: Found, status: StreamJobStatus) -> list[Object]:
-    return found.seedings(status.operation.to_run if status.operation is not None else 1)
+    if status.operation is not None:
+        return found.seedings(status.operation.to_run)
+    return found.seedings(status.beginning.run if status.beginning is not None else 1)
 
 
 def _seed_waiting(found: Found, status: StreamJobStatus, *, now: datetime) -> Problem | None:

@@ -25,6 +25,7 @@ from headrace.core.actions import (
     PinRun,
     ReleaseDeletion,
     RemoveSavepoint,
+    RestoreRun,
     ScaleExecutors,
     SeedRun,
     StartAttempt,
@@ -99,7 +100,7 @@ class KubeSubstrate:
         match action:
             case PinRun():
                 await self._pin(job, sight, action)
-            case SeedRun():
+            case SeedRun() | RestoreRun():
                 await seed(self.api, self.platform, job, sight.found, action, memory=self.memory, now=now)
             case StartAttempt():
                 await self._start(job, status, sight, action)

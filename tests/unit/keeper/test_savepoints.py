@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from headrace_jobs.keeper.main import main
-from headrace_jobs.keeper.savepoints import _common_root
 from headrace_jobs.store import last_batches, open_store
+from headrace_jobs.store.savepoints.seeding import common_root
 from tests.unit.store.savepoints.checkpoints import FakeQuery
 
 SAVEPOINT = "_savepoints/nightly-1a2b"
@@ -54,7 +54,7 @@ def test_a_savepoint_is_taken_verified_listed_and_restored(keeper: Keeper) -> No
     (line,) = result["savepoints"]
     assert (line["path"], line["batches"], line["verified"]) == (SAVEPOINT, {"orders": 2}, "State")
 
-    code, result = keeper("restore", f"--savepoint={SAVEPOINT}", "--to=uid/run-4", "--lineage=keep")
+    code, result = keeper("restore", f"--from={SAVEPOINT}", "--to=uid/run-4", "--lineage=keep")
     assert (code, result["seed"]["from_run"]) == (0, SAVEPOINT)
     assert last_batches(keeper.store, "uid/run-4") == {"orders": (2, 2)}
 
@@ -79,8 +79,7 @@ def test_a_fork_into_another_job_from_a_location_without_any_object_left(
     other = tmp_path / "elsewhere/web/views"
     code, _ = keeper(
         "restore",
-        f"--from-store={location}",
-        f"--savepoint={line['path']}",
+        f"--from={location}/{line['path']}",
         "--to=uid2/run-1",
         "--lineage=new",
         store=other.as_uri(),
@@ -102,7 +101,7 @@ def test_a_fork_into_another_job_from_a_location_without_any_object_left(
     ],
 )
 def test_the_server_copies_wherever_it_can_see_both(one: str, other: str, root: str | None) -> None:
-    assert _common_root(one, other) == root
+    assert common_root(one, other) == root
 
 
 def test_only_savepoints_left_is_no_earlier_lineage(keeper: Keeper) -> None:
@@ -114,7 +113,7 @@ def test_only_savepoints_left_is_no_earlier_lineage(keeper: Keeper) -> None:
 def test_refusals_have_a_class_of_their_own(keeper: Keeper) -> None:
     keeper.take()
     keeper.query.batches(1)
-    code, result = keeper("restore", f"--savepoint={SAVEPOINT}", "--to=uid/run-4", "--lineage=keep")
+    code, result = keeper("restore", f"--from={SAVEPOINT}", "--to=uid/run-4", "--lineage=keep")
     assert (code, result["reason"], result["errorClass"]) == (64, "Refused", "Lineage")
     code, result = keeper("discard", "--savepoint=uid/run-3")
     assert (code, result["reason"]) == (66, "SavepointFailed")

@@ -5,12 +5,14 @@ After a change that is meant: HEADRACE_REWRITE_GOLDEN=1 python -m pytest tests/u
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from headrace.core.actions import RestoreRun, SeedRun
 from headrace.core.manifests import (
     Deletion,
     DriverAttempt,
@@ -66,13 +68,20 @@ def test_the_objects_of_a_run():
         spec=attempt.spec,
         lineages=attempt.store.rpartition("/")[0],
         revision=pin.revision,
-        from_uid=attempt.job_uid,
-        from_run=3,
-        to_run=4,
+        action=SeedRun(from_uid=attempt.job_uid, from_run=3, to_run=4),
         number=1,
     )
+    restoring = replace(
+        seeding,
+        action=RestoreRun(path="s3://old/checkpoints/clicks", to_run=4, lineage="auto", query="clicks"),
+    )
     deletion = Deletion(**who, spec=attempt.spec, lineages=seeding.lineages, generation=7, number=1)
-    compare("run", [run_pin(pin), seeding_pod(seeding, PLATFORM), deletion_pod(deletion, PLATFORM)])
+    pods = [
+        seeding_pod(seeding, PLATFORM),
+        seeding_pod(restoring, PLATFORM),
+        deletion_pod(deletion, PLATFORM),
+    ]
+    compare("run", [run_pin(pin), *pods])
 
 
 def test_the_objects_of_a_job():
