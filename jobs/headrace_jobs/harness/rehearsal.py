@@ -143,7 +143,7 @@ class Rehearsal:
         for query in self.registry.active():
             meaning = self.meanings.of(query.query_name)
             if meaning is not None:
-                note_when_proven(self.store, self.assignment.run_file.run, query, meaning)
+                note_when_proven(lambda: self.store, self.assignment.run_file.run, query, meaning)
 
     def result(self, outcome: str | None = None) -> dict[str, Any]:
         """What the status and the last words say."""
