@@ -99,7 +99,9 @@ def look_at_savepoint(
 
 def known_savepoints(cache: Cache, job: JobKey) -> tuple[Known, ...]:
     """Of a job, but those that are on their way out."""
-    return tuple(_known(cache, one) for one in cache.children(STREAM_SAVEPOINTS, job) if not is_leaving(one))
+    own = [one for one in cache.children(STREAM_SAVEPOINTS, job) if not is_leaving(one)]
+    beginners = _beginners(cache, job[0]) if own else []
+    return tuple(_known(one, in_use_by=_in_use_by(cache, beginners, one)) for one in own)
 
 
 # ---- the job ------------------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ def _spec(
 
 
 def _beginners(cache: Cache, namespace: str) -> list[Object]:
-    """Jobs that are to begin with a savepoint, or to go back to one, and have not. Few of many, mostly none."""
+    """Jobs that are to begin with a savepoint, or to go back to one, and have not: mostly none."""
     found: list[Object] = []
     for job in cache.jobs_in(namespace):
         status, asked = job.get("status") or {}, _asked(job)
