@@ -27,6 +27,7 @@ from headrace.api.savepoint import (
 from headrace.api.scaling import Autoscaling
 from headrace.api.status import (
     Attempt,
+    Candidate,
     Condition,
     ExecutorsStatus,
     HistoryEntry,
@@ -53,6 +54,7 @@ __all__ = [
     "Application",
     "Attempt",
     "Autoscaling",
+    "Candidate",
     "Change",
     "Condition",
     "Duration",
