@@ -17,7 +17,7 @@ from tests.e2e.streamjobs import Job
 from tests.e2e.testimages import SERVICES, product_image
 
 # Made before Headrace is installed: the chart makes the drivers' ServiceAccount in each of them.
-JOBS, CRAMPED = "e2e-jobs", "e2e-cramped"
+JOBS, CRAMPED, RESTORED = NAMESPACES = "e2e-jobs", "e2e-cramped", "e2e-restored"
 
 
 @pytest.fixture(scope="session")
@@ -58,15 +58,16 @@ def services(cluster: Cluster) -> Iterator[Services]:
 @pytest.fixture(scope="session")
 def operator(cluster: Cluster, platform: Platform, services: Services) -> Iterator[Installed]:
     """Headrace, installed by Helm; the namespaces of jobs are under the strictest Pod Security standard."""
-    for namespace in (JOBS, CRAMPED):
+    for namespace in NAMESPACES:
         _make_namespace(cluster, namespace)
         services.copy_keys(namespace)
-    with installed(cluster, platform, job_namespaces=[JOBS, CRAMPED]) as running:
+    with installed(cluster, platform, job_namespaces=list(NAMESPACES)) as running:
         yield running
         # While there is an operator: what a job leaves behind is its business.
-        for namespace in (JOBS, CRAMPED):
-            cluster.kubectl("delete", "streamjobs", "--all", "-n", namespace, "--timeout=180s")
-    for namespace in (JOBS, CRAMPED):
+        for namespace in NAMESPACES:
+            for kind in ("streamjobs", "streamsavepoints"):
+                cluster.kubectl("delete", kind, "--all", "-n", namespace, "--timeout=180s")
+    for namespace in NAMESPACES:
         cluster.kubectl("delete", "namespace", namespace, "--timeout=180s")
 
 

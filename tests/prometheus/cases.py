@@ -32,6 +32,10 @@ def query(metric: str, **more: str) -> str:
     return _series(f"headrace_job_{metric}", QUERY | more)
 
 
+def savepoint(metric: str) -> str:
+    return _series(f"headrace_savepoint_{metric}", JOB)
+
+
 def own(metric: str, **more: str) -> str:
     return _series(f"headrace_{metric}", OPERATOR | more)
 
@@ -59,6 +63,8 @@ PRESSURE = "HeadraceBackpressure"
 BEHIND = "HeadraceFallingBehind"
 LAG = "HeadraceLagOverObjective"
 LATENCY = "HeadraceLatencyOverObjective"
+SAVEPOINT_FAILED = "HeadraceSavepointFailed"
+SAVEPOINT_STALE = "HeadraceSavepointStale"
 LEADER = "HeadraceNoLeader"
 PASSES = "HeadraceNotReconciling"
 QUEUE = "HeadraceQueueSlow"
@@ -211,6 +217,27 @@ CASES = (
     silent(LATENCY, "no objective", {query("event_latency_seconds"): "20x40"}),
     fires(LEADER, "no replica leads", "No Headrace operator is working", {own("leader"): "0x40"}),
     fires(LEADER, "none is scraped", "No Headrace operator is working", {own("leader"): "1x10 stale"}),
+    fires(
+        SAVEPOINT_FAILED,
+        "the last one failed",
+        "shop/clicks: the last savepoint has failed",
+        {savepoint("failed"): "0x10 1x30"},
+        labels=JOB,
+    ),
+    silent(SAVEPOINT_FAILED, "another one was good since", {savepoint("failed"): "1x20 0x20"}),
+    silent(SAVEPOINT_FAILED, "all are good", {savepoint("failed"): "0x40"}),
+    fires(
+        SAVEPOINT_STALE,
+        "none for more than an hour",
+        "shop/clicks: a scheduled savepoint is overdue for 1h 30m 0s",
+        {savepoint("overdue_seconds"): "0+60x100"},
+        labels=JOB,
+        at_minutes=90,
+    ),
+    silent(
+        SAVEPOINT_STALE, "it is being taken", {savepoint("overdue_seconds"): "0+60x20 0x100"}, at_minutes=90
+    ),
+    silent(SAVEPOINT_STALE, "nothing is due", {savepoint("overdue_seconds"): "0x100"}, at_minutes=90),
     silent(
         LEADER,
         "one of two leads",

@@ -26,16 +26,24 @@ app.kubernetes.io/component: operator
 
 {{- /* What the operator does in a namespace of jobs: each verb because some line of code needs it. */ -}}
 {{- define "headrace.operatorRules" -}}
-# patch: only of the finalizer by which a deleted job waits until its checkpoints are removed.
+# patch: only of the finalizer by which a deleted job waits until its checkpoints are removed, or saved.
 - apiGroups: [headrace.dev]
   resources: [streamjobs]
   verbs: [get, list, watch, patch]
 - apiGroups: [headrace.dev]
   resources: [streamjobs/status]
   verbs: [patch]
-# To own what it makes, so that deleting a StreamJob deletes everything.
+# create, delete: those that a job takes by its schedule and before its steps, and retention. patch: only of
+# the finalizer by which a deleted savepoint waits until its copy is removed.
 - apiGroups: [headrace.dev]
-  resources: [streamjobs/finalizers]
+  resources: [streamsavepoints]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [headrace.dev]
+  resources: [streamsavepoints/status]
+  verbs: [patch]
+# To own what it makes, so that deleting a StreamJob or StreamSavepoint deletes everything.
+- apiGroups: [headrace.dev]
+  resources: [streamjobs/finalizers, streamsavepoints/finalizers]
   verbs: [update]
 - apiGroups: [""]
   resources: [pods, configmaps]

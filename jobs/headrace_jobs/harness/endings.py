@@ -8,7 +8,7 @@ a query fails                                              QueryFailed       oth
 the checkpoint store does not do what it should            StoreUnavailable  others drained first
 a newer attempt holds the run                              Fenced            at once
 a batch takes too long, and the manifest says Restart      BatchStuck        others drained first
-the JVM ran out of memory                                  OutOfMemory       at once
+the JVM, or a query in it, ran out of memory               OutOfMemory       others drained first
 the JVM is gone                                            InternalError     at once
 a rehearsal is through, too slow, or finds another meaning Rehearsed, …      at once
 """
@@ -26,6 +26,7 @@ from headrace_jobs.harness.termination import Reason
 PARENT_GONE_DRAIN_SECONDS = 20.0
 # Other queries end at a batch boundary if they can, but the fault must be told soon.
 FAILED_DRAIN_SECONDS = 20.0
+_OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 
 
 class CannotStart(Exception):
@@ -111,9 +112,8 @@ def ending_for(
         case RehearsalOver(reason, message):
             return Ending(reason, message)
         case JvmEnded(how, out_of_memory=True):
-            name = "java.lang.OutOfMemoryError"
-            message = f"the driver's JVM {how}. {suggestion_for(name)}"
-            return Ending(Reason.OUT_OF_MEMORY, message, Failure(name, message))
+            message = f"the driver's JVM {how}. {suggestion_for(_OUT_OF_MEMORY)}"
+            return Ending(Reason.OUT_OF_MEMORY, message, Failure(_OUT_OF_MEMORY, message))
         case JvmEnded(how):
             return Ending(Reason.INTERNAL_ERROR, f"the driver's JVM {how}. Its last lines are in the log")
         case QueryEnded(name, QueryEnd(failure=Failure() as failure) as end):
@@ -132,6 +132,8 @@ def query_failed(name: str, failure: Failure, end: QueryEnd) -> Ending:
     if end.fenced:
         return Ending(Reason.FENCED, failure.sentence, failure)
     reason = Reason.STORE_UNAVAILABLE if end.store_fault else Reason.QUERY_FAILED
+    if failure.error_class == _OUT_OF_MEMORY:
+        reason = Reason.OUT_OF_MEMORY
     message = f"query {name} failed: {failure.sentence}"
     return Ending(reason, message, failure, drain_seconds=FAILED_DRAIN_SECONDS)
 

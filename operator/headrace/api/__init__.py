@@ -9,6 +9,7 @@ from headrace.api.lifecycle import Restart, StartFrom, Trigger
 from headrace.api.model import Change
 from headrace.api.names import (
     API_VERSION,
+    COLLECT_ANNOTATION,
     FINALIZER,
     GROUP,
     PAUSE_ANNOTATION,
@@ -28,6 +29,7 @@ from headrace.api.scaling import Autoscaling
 from headrace.api.status import (
     Attempt,
     Candidate,
+    Collection,
     Condition,
     ExecutorsStatus,
     HistoryEntry,
@@ -45,6 +47,7 @@ from headrace.api.streamjob import StreamJob, StreamJobSpec
 
 __all__ = [
     "API_VERSION",
+    "COLLECT_ANNOTATION",
     "FINALIZER",
     "GROUP",
     "PAUSE_ANNOTATION",
@@ -56,6 +59,7 @@ __all__ = [
     "Autoscaling",
     "Candidate",
     "Change",
+    "Collection",
     "Condition",
     "Duration",
     "ExecutorsStatus",

@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 
 from headrace.api import API_VERSION, StartFrom, StreamSavepoint
-from headrace.api.names import JOB_NAME_MAX, as_name
+from headrace.api.names import RESTORE_ANNOTATION, as_name
 from headrace.api.savepoint import SAVEPOINT_NAME_MAX
 from headrace.cli.cluster import Cluster, ClusterProblem, Object, no_such
-from headrace.cli.options import complete_jobs, failing_well, machine_text, open_cluster, where_options
+from headrace.cli.options import complete_jobs, failing_well, open_cluster, where_options
 from headrace.cli.savepoint_views import Level, SavedQuery, Savepoint, size
 from headrace.cli.savepoints import SavepointBackend, SavepointRefused, Target, savepoint_commands
 from headrace.kube.errors import AlreadyExists, ApiError, NotFound
@@ -57,12 +57,10 @@ class ClusterSavepoints:
             return found
         with _refusing():
             asked = self.cluster.patch(STREAM_SAVEPOINTS, name, {"spec": {"verify": level}})
-        if not self.wait:
-            return found
         return self._wait(name, _checked_to(level, asked["metadata"].get("generation", 0)), lambda _: None)
 
     def restore(self, name: str) -> str:
-        """A job without a run is told to start from it; beside one that has a run, a fork would."""
+        """A job that has run is asked by an annotation, one that has not by its `startFrom`."""
         saved = _as_people_see_it(self._get(name))
         if saved.state != "Ready":
             raise SavepointRefused(f"{name} is {saved.state}: {saved.message or 'it cannot be restored'}")
@@ -73,18 +71,18 @@ class ClusterSavepoints:
                 f"There is no StreamJob {self.job} any more. Apply its manifest with:\n"
                 f"  spec:\n    startFrom: {{savepoint: {name}}}"
             )
+        with _refusing():
+            self.cluster.patch(STREAM_JOBS, self.job, self._request(job, name))
+        return f"{self.job} starts from {name}. Watch it: kubectl streamjob status {self.job} --watch"
+
+    def _request(self, job: Object, name: str) -> Object:
         if (job.get("status") or {}).get("run") is not None:
-            return (
-                f"{self.job} has a run of its own, and startFrom is read by jobs that have none. Apply this: "
-                f"a job beside it that starts from {name}, under a lineage of its own.\n"
-                f"Before you do: its sinks must not be those of {self.job} while both run.\n\n"
-                + machine_text(fork_of(job, name), "yaml")
-            )
+            # With the moment: the same savepoint can be asked for again.
+            asked = f"{name}@{self.now():%Y-%m-%dT%H:%M:%SZ}"
+            return {"metadata": {"annotations": {RESTORE_ANNOTATION: asked}}}
         # Exactly one of its fields may be set: the others go.
         start = {info.alias: None for info in StartFrom.model_fields.values()} | {"savepoint": name}
-        with _refusing():
-            self.cluster.patch(STREAM_JOBS, self.job, {"spec": {"startFrom": start}})
-        return f"{self.job} starts from {name}. Watch it: kubectl streamjob status {self.job} --watch"
+        return {"spec": {"startFrom": start}}
 
     def delete(self, name: str) -> None:
         self._get(name)
@@ -139,18 +137,6 @@ class ClusterSavepoints:
         if owner != self.job:
             raise SavepointRefused(f"{name} is a savepoint of {owner}, not of {self.job}")
         return found
-
-
-def fork_of(job: Object, savepoint: str) -> Object:
-    """The manifest of another job that begins where this one was."""
-    spec = {key: value for key, value in job["spec"].items() if key not in ("startFrom", "suspend")}
-    name = as_name(f"{job['metadata']['name']}-fork", longest=JOB_NAME_MAX)
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "StreamJob",
-        "metadata": {"name": name, "namespace": job["metadata"]["namespace"]},
-        "spec": {**spec, "startFrom": {"savepoint": savepoint}},
-    }
 
 
 class _refusing:  # noqa: N801 - reads as a sentence
@@ -271,11 +257,11 @@ def _words(*, job: str, namespace: str | None, context: str | None, **_: object)
 
 def savepoint_group() -> click.Group:
     group = savepoint_commands("kubectl streamjob", Target(parameters=_parameters, open=_open, words=_words))
-    for verb in ("create", "verify", "import"):
-        group.commands[verb].params += [
-            click.Option(["--no-wait"], is_flag=True, help="Ask for it, and do not stay."),
-            click.Option(
-                ["--timeout"], type=click.IntRange(min=1), default=3600, show_default=True, help="Seconds."
-            ),
-        ]
+    stay = click.Option(
+        ["--timeout"], type=click.IntRange(min=1), default=3600, show_default=True, help="Seconds."
+    )
+    leave = click.Option(["--no-wait"], is_flag=True, help="Ask for it, and do not stay.")
+    # Of a check the answer is wanted: there is no leaving before it.
+    for verb, options in (("create", (leave, stay)), ("import", (leave, stay)), ("verify", (stay,))):
+        group.commands[verb].params += options
     return group

@@ -39,4 +39,4 @@ def access_of(spec: StreamJobSpec) -> dict[str, Any]:
 
 def spec_with_access(access: dict[str, Any]) -> StreamJobSpec:
     """A spec for keepers, of a job that is gone. Nothing else is ever made of it."""
-    return StreamJobSpec.parse({"application": {"file": "gone"}, **access})
+    return StreamJobSpec.parse({"application": {"file": "gone.py"}, **access})

@@ -88,8 +88,10 @@ def _summary(context: Context, known: tuple[Known, ...]) -> Summary:
 
 def _since(context: Context) -> datetime | None:
     """From when on the schedule counts; None while it does not."""
-    run = context.status.run
-    idle = context.job.spec.suspend or context.job.deleting or context.status.operation is not None
+    run, operation = context.status.run, context.status.operation
+    # A run on trial is saved as any other: the trial may last until somebody decides.
+    changing = operation is not None and not operation.on_trial
+    idle = context.job.spec.suspend or context.job.deleting or changing
     if idle or run is None or run.attempt is None or run.attempt.state != "Started" or not context.live:
         return None
     return run.started_at

@@ -8,7 +8,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from headrace.api import FINALIZER, PAUSE_ANNOTATION, ROLLBACK_ANNOTATION, StreamJob, StreamJobSpec
+from headrace.api import (
+    COLLECT_ANNOTATION,
+    FINALIZER,
+    PAUSE_ANNOTATION,
+    ROLLBACK_ANNOTATION,
+    StreamJob,
+    StreamJobSpec,
+)
 from headrace.core.model import Job, Problem, RollbackRequest
 from headrace.core.schedule import zone_problem
 
@@ -50,6 +57,7 @@ def job_of(manifest: dict[str, Any], spec: StreamJobSpec, *, rejected: Problem |
         saves_on_delete=saves_on_delete(manifest),
         held=is_held(manifest),
         deleting="deletionTimestamp" in metadata,
+        collect=annotations.get(COLLECT_ANNOTATION) or None,
     )
 
 

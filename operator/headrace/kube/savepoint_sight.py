@@ -140,7 +140,8 @@ def _in_use_by(cache: Cache, savepoint: Object) -> tuple[str, ...]:
     key = (savepoint["metadata"]["namespace"], savepoint["spec"]["job"]["name"])
     job = cache.job(key)
     operation = (job.get("status") or {}).get("operation") if job is not None else None
-    if job is not None and operation and savepoint["spec"].get("cause") == "Upgrade":
+    failed = (savepoint.get("status") or {}).get("failedAt")
+    if job is not None and operation and not failed and savepoint["spec"].get("cause") == "Upgrade":
         own = upgrade_savepoint(name_of(job), uid_of(job), Operation.parse(operation))
         users += [name_of(job)] if own == name_of(savepoint) else []
     return tuple(sorted(set(users)))

@@ -202,6 +202,43 @@ ALERTS: Sequence[Alert] = (
         act=("Behind its source: more executors.", "Else a shorter `spec.trigger.interval`."),
     ),
     Alert(
+        name="HeadraceSavepointFailed",
+        group="jobs",
+        expr="headrace_savepoint_failed == 1",
+        lasts="5m",
+        severity="warning",
+        summary=f"{JOB}: the last savepoint has failed",
+        description="kubectl -n {{ $labels.namespace }} get streamsavepoints: the one that Failed says why.",
+        means="The newest savepoint that has ended is not good: it was given up, or found damaged. The job "
+        "itself is not touched by it, but an upgrade that asked for the savepoint is held.",
+        look=(
+            "`kubectl get ssp -o wide`, then `kubectl describe ssp <name>`: the condition `Stalled`.",
+            "`headrace_savepoint_failures_total`: always the same reason?",
+        ),
+        act=(
+            "`TimeLimit`: raise `spec.timeLimit`, or `maxCopyRate`; the message says what it waited for.",
+            "`CheckpointDamaged`: the job could not restart either. Find out what removed the files.",
+            "Then make another one; the next scheduled one comes by itself. A held upgrade goes on when the "
+            "failed savepoint is deleted, or with `savepoints.onUpgrade: false`.",
+        ),
+    ),
+    Alert(
+        name="HeadraceSavepointStale",
+        group="jobs",
+        expr="headrace_savepoint_overdue_seconds > 3600",
+        lasts="5m",
+        severity="warning",
+        summary=f"{JOB}: a scheduled savepoint is overdue for {DURATION}",
+        description="spec.savepoints.schedule asked for one, and there is no good one since.",
+        means="More than an hour after its time there is no good savepoint for it. A job that has committed "
+        "nothing since the last one needs none, and a suspended one takes none.",
+        look=(
+            "`kubectl get ssp`: does one of them wait, and what for? Only one is taken at a time.",
+            "The events of the StreamJob: a quota for StreamSavepoints, or missing rights?",
+        ),
+        act=("Do what its message says. After a pause one savepoint makes up for all that were missed.",),
+    ),
+    Alert(
         name="HeadraceNoLeader",
         group="operator",
         expr="absent(headrace_leader == 1)",

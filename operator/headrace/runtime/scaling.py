@@ -86,6 +86,15 @@ class Scaling:
         job = self._jobs.get(key)
         if job is None or report is None or report.get("phase") != AttemptPhase.RUNNING:
             return False
+        try:
+            return await self._look(key, job, address, report)
+        except Exception:
+            # Reports come out of containers in which user code runs. One job's must not stop all others.
+            log.exception("%s/%s: the autoscaler could not decide, and learns anew", *key)
+            job.memory, job.looked_at = Memory(), self.now().timestamp()
+            return False
+
+    async def _look(self, key: Key, job: _Scaled, address: AgentAddress, report: Mapping[str, Any]) -> bool:
         if not await self._recall(job, address):
             return False
         made = self._decide(job, report)
@@ -108,7 +117,7 @@ class Scaling:
     def _decide(self, job: _Scaled, report: Mapping[str, Any]) -> Look | None:
         now = self.now()
         reading = read(report, now=now.timestamp())
-        if reading.at <= job.looked_at:
+        if not reading.queries or reading.at <= job.looked_at:
             return None  # nothing has been measured since
         job.looked_at = reading.at
         asked = present_target(job.spec, job.status)

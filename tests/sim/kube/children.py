@@ -11,7 +11,7 @@ from headrace.api.names import application_id, attempt_name, executor_set_name
 from headrace.core.manifests.keeper_pod import STORE_CHECK
 from headrace.core.manifests.ownership import ATTEMPT_LABEL, EPOCH_LABEL, ROLE_LABEL, RUN_LABEL
 from headrace.core.manifests.run_pin import PIN_ROLE
-from headrace.kube.resources import CONFIG_MAPS, EVENTS, STATEFUL_SETS, STREAM_JOBS
+from headrace.kube.resources import CONFIG_MAPS, EVENTS, STATEFUL_SETS, STREAM_JOBS, STREAM_SAVEPOINTS
 from tests.sim.kube.cluster import JOB, FakeCluster
 from tests.sim.kube.fake_api import Object
 
@@ -20,11 +20,14 @@ Numbers = tuple[int, int, int]  # run, attempt, epoch
 
 
 def children(cluster: FakeCluster) -> Picture:
-    """Everything of the job but what its past has left for those who look back: old attempts and pins."""
+    """Everything of the job but what its past has left for those who look back: old attempts, pins and
+    savepoints."""
     numbers = _numbers(cluster)
     picture: Picture = {"status": _status(cluster)}
     for (plural, _, name), thing in sorted(cluster.api.objects.items()):
-        if plural != EVENTS.plural and not _is_past(plural, name, thing, numbers):
+        if plural not in (EVENTS.plural, STREAM_SAVEPOINTS.plural) and not _is_past(
+            plural, name, thing, numbers
+        ):
             picture[f"{plural}/{_unnumbered(name, numbers)}"] = _unnumbered(_said(plural, thing), numbers)
     return picture
 
@@ -53,7 +56,7 @@ def _status(cluster: FakeCluster) -> Object:
 
 def _is_past(plural: str, name: str, thing: Object, numbers: Numbers | None) -> bool:
     labels = thing["metadata"].get("labels", {})
-    if labels.get(ROLE_LABEL) == PIN_ROLE:
+    if labels.get(ROLE_LABEL) == PIN_ROLE or plural == STREAM_SAVEPOINTS.plural:
         return True
     if plural == STATEFUL_SETS.plural:
         return numbers is None or name != executor_set_name(JOB, numbers[2])

@@ -8,14 +8,14 @@ What a driver does is in its first argument, as in the name of the code in tests
 
 from __future__ import annotations
 
-import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace.api import StreamJobStatus
+from headrace.api import StreamJobStatus, StreamSavepointStatus
 from headrace.api.names import executor_set_name
 from headrace.core.manifests import Platform
 from headrace.core.manifests.keeper_pod import STORE_CHECK
@@ -28,7 +28,7 @@ from headrace.kube.errors import ApiError
 from headrace.kube.found import is_owned
 from headrace.kube.pods import ended_of
 from headrace.kube.remembering import RememberingApi
-from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, STREAM_JOBS
+from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, STREAM_JOBS, STREAM_SAVEPOINTS
 from headrace.kube.savepoint_substrate import SavepointSubstrate
 from headrace.kube.starting import StartRefused
 from headrace.kube.substrate import KubeSubstrate
@@ -174,7 +174,7 @@ class FakeCluster:
 
     def _safely(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         try:
-            return asyncio.run(work())
+            return at_once(work())
         except OperatorKilled:
             self.api.writes_left = None
             self.operator = self.new_operator()
@@ -208,7 +208,7 @@ class FakeCluster:
                 await relists.relist(resource)
             return (await self.api.list(STREAM_JOBS, None)).version
 
-        self.heard_until[id(cache)] = asyncio.run(all_kinds())
+        self.heard_until[id(cache)] = at_once(all_kinds())
 
     def settle(self, passes: int = 80) -> None:
         """Lets everything that happens by itself happen, until nothing does any more."""
@@ -281,6 +281,8 @@ class FakeCluster:
                     self._keeper_works(place, pod)
                 case "deletion":
                     self._deletion_works(place, pod)
+                case "collector":
+                    self.savepoint_store.collector_works(place, pod)
                 case "savepoint":
                     self.savepoint_store.keeper_works(place, pod)
 
@@ -482,6 +484,23 @@ class FakeCluster:
         }
         self.api.put_new(STREAM_JOBS, body)
 
+    def create_savepoint(self, name: str, *, job: str = JOB, **spec: Any) -> Place:
+        body = {
+            "apiVersion": "headrace.dev/v1alpha1",
+            "kind": "StreamSavepoint",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"job": {"name": job}, **spec},
+        }
+        self.api.put_new(STREAM_SAVEPOINTS, body)
+        return (STREAM_SAVEPOINTS.plural, NAMESPACE, name)
+
+    def delete_savepoint(self, name: str) -> None:
+        place = (STREAM_SAVEPOINTS.plural, NAMESPACE, name)
+        if self.api.objects[place]["metadata"].get("finalizers"):
+            self.api.date_deletion(place)
+        else:
+            self.api.remove(place)
+
     def edit(self, **changes: Any) -> None:
         job = self.api.objects[self.job_place]
         self.api.set(
@@ -528,6 +547,14 @@ class FakeCluster:
         assert condition is not None
         return condition.status, condition.reason
 
+    def savepoint(self, name: str) -> StreamSavepointStatus:
+        one = self.api.of(STREAM_SAVEPOINTS)[name]
+        return StreamSavepointStatus.parse(one.get("status") or {})
+
+    def savepoint_causes(self) -> dict[str, int]:
+        causes = [one["spec"].get("cause", "Manual") for one in self.api.of(STREAM_SAVEPOINTS).values()]
+        return dict(sorted(Counter(causes).items()))
+
     def live_drivers(self) -> list[str]:
         pods = self.api.of(PODS).items()
         return [
@@ -542,6 +569,15 @@ class FakeCluster:
 
     def pins(self) -> list[str]:
         return [name for name, one in self.api.of(CONFIG_MAPS).items() if "spec.json" in one["data"]]
+
+
+def at_once(work: Coroutine[Any, Any, Any]) -> Any:
+    """Nothing here waits for anything, so no event loop is needed: that would take half of the time."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it waits for something")
 
 
 def behaviour(cluster: FakeCluster, pod: Object) -> str:

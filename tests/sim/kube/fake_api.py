@@ -35,7 +35,7 @@ class FakeApi:
     # Let the operator do this many more writes, then kill it.
     writes_left: int | None = None
     # What happens to the next writes, in order: None, "refused" (500, nothing done), "lost" (done, and then
-    # no answer), "conflict", "quota".
+    # no answer), "conflict", "quota", "terminating" (the namespace is being deleted).
     faults: list[str | None] = field(default_factory=list)
     # Reads answer from here: the past, as an API server behind a slow one would.
     stale: dict[Place, Object] | None = None
@@ -215,6 +215,8 @@ class FakeApi:
                 raise Conflict("the object has been modified", status=409)
             case "quota":
                 raise Denied('pods "x" is forbidden: exceeded quota: small')
+            case "terminating":
+                raise Denied("pods is forbidden: unable to create new content because it is being terminated")
             case "lost":
                 act()
                 self.writes.append((verb, resource.plural, name))

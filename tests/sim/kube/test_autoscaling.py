@@ -280,3 +280,18 @@ def test_a_report_that_makes_no_sense_harms_nobody(told):
     asyncio.run(cluster.scaling.look(KEY, AgentAddress("10.0.0.1", "uid"), report))
     assert cluster.scaling.advice(KEY, cluster.scaling._jobs[KEY].uid) is not None
     assert cluster.target == 1
+
+
+def test_a_fault_of_the_policy_stops_neither_the_operator_nor_other_jobs(monkeypatch):
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(40, rate=100)
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("headrace.runtime.scaling.look", broken)
+        cluster.steps(4, rate=500)
+    assert cluster.target == 1
+    cluster.steps(60, rate=500)
+    assert (cluster.target or 0) >= 3

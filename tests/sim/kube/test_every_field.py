@@ -16,7 +16,7 @@ from headrace.api.model import leaves
 from headrace.core.changes import classify
 from headrace.core.manifests.keeper_pod import KEEPER_ROLE
 from headrace.core.manifests.ownership import ROLE_LABEL
-from headrace.kube.resources import CONFIG_MAPS, PODS
+from headrace.kube.resources import CONFIG_MAPS, PODS, STREAM_SAVEPOINTS
 from headrace.runtime.job_metrics import JOB_GAUGES, JobSample
 from tests.sim.kube.children import Picture, children, pinned
 from tests.sim.kube.cluster import JOB, NAMESPACE, FakeCluster
@@ -41,9 +41,6 @@ NOT_BUILT = {
     **dict.fromkeys(
         [f"autoscaling.{name}" for name in ("mode", "min", "max", "emergencyMax", "blackoutWindows")],
         "autoscaling is not built: only its objective reaches the alerts",
-    ),
-    **dict.fromkeys(
-        [path for path in CLASSES if path.startswith("savepoints.")], "the operator takes no savepoints yet"
     ),
     "upgrade.standby.maxAge": "a candidate that rehearsed well makes room, and the upgrade is a cold one",
 }
@@ -144,6 +141,27 @@ def objectives(cluster: FakeCluster) -> Any:
     return {name: of(sample) for name, _, of in JOB_GAUGES if "objective" in name}
 
 
+def savepoints(cluster: FakeCluster) -> Any:
+    """How many of each cause stay, and how many of those by the clock: of a dozen, after days, after an
+    upgrade and a suspension."""
+
+    def counted() -> Any:
+        by_clock = [name for name in cluster.api.of(STREAM_SAVEPOINTS) if name.startswith(f"{JOB}-2026")]
+        return cluster.savepoint_causes(), len(by_clock)
+
+    for number in range(12):
+        cluster.create_savepoint(f"hourly-{number}", cause="Schedule")
+    cluster.settle()
+    seen = [counted()]
+    for step in ({}, {"application": {"args": ["--again"]}}, {"suspend": True}):
+        cluster.later(100 * 3600)
+        if step:
+            cluster.edit(**step)
+        cluster.settle()
+        seen.append(counted())
+    return seen
+
+
 BEHAVIOURS: dict[str, Callable[[FakeCluster], Any]] = {
     "restart.backoff.min": restarts,
     "restart.backoff.max": restarts,
@@ -152,6 +170,7 @@ BEHAVIOURS: dict[str, Callable[[FakeCluster], Any]] = {
     "trigger.timeZone": next_start,
     "lostNode": lost_node,
     "upgrade.stateCompatible": state_change,
+    **{f"savepoints.{name}": savepoints for name in ("schedule", "keep", "maxAge", "onUpgrade", "onSuspend")},
     "upgrade.strategy": upgrade,
     **dict.fromkeys([path for path in CLASSES if path.startswith("upgrade.rehearsal.")], rehearsal),
     "upgrade.rollback": bad_upgrade,

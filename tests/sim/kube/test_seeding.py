@@ -169,12 +169,12 @@ def test_a_keeper_that_the_platform_refuses_is_told_in_its_words():
     create = cluster.api.create
 
     async def full(resource, namespace, body):
-        if resource is PODS:
+        if resource is PODS and "-seed-" in body["metadata"]["name"]:
             cluster.api.faults = ["quota"]
         return await create(resource, namespace, body)
 
     cluster.api.create = full
-    passes(cluster)
+    passes(cluster, 10)
     assert cluster.condition("Stalled") == ("True", "SeedFailed")
     assert "exceeded quota" in cluster.status.condition("Stalled").message
     cluster.api.create = create

@@ -195,7 +195,10 @@ def main() -> None:
     spark.sparkContext.setLogLevel("ERROR")
     lines = spark.readStream.format("rate").load()
     orders = lines.selectExpr(
-        "cast(value as string) as user", "cast(value as string) as shop", "value as amount", "timestamp as at"
+        "cast(value as string) as user",
+        "concat('shop ', value) as shop",
+        "value as amount",
+        "timestamp as at",
     )
     # Ids of expressions are counted up in a session: what is noted must not depend on them.
     for _ in range(int(sys.argv[1])):

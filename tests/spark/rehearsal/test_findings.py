@@ -50,7 +50,7 @@ FINDINGS = {
         """
         @F.udf("long")
         def share(amount):
-            return 60 // (amount - 5)  # the culprit
+            return 60 // (amount // 1000)  # the culprit
 
         totals = orders.withColumn("amount", share("amount")).groupBy("user").agg(F.sum("amount"))
         """,
@@ -112,9 +112,10 @@ def test_a_fault_is_found_before_anything_is_handed_over(job, fault):
 
 @pytest.mark.usefixtures("store_before")
 def test_out_of_memory(job):
-    body = (
-        'totals = orders.groupBy("user").agg(F.sum(F.size(F.expr("sequence(1L, 400000000L)")).cast("long")))'
-    )
+    body = """
+        many = F.size(F.expr("sequence(1L, amount * 0L + 400000000L)")).cast("long")
+        totals = orders.groupBy("user").agg(F.sum(many))
+        """
     end = job.rehearse(script(body), spark_conf=HEAP)
     assert end["reason"] == "OutOfMemory", end["log"]
     assert end["errorClass"] == "java.lang.OutOfMemoryError"

@@ -77,6 +77,23 @@ def test_a_report_without_queries_has_none(report):
     assert read(report, now=AT).queries == ()
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"batches": [[1, float("nan"), 5, 1, "x"]]},
+        {"batches": [[1, -1.0, 5, 1, "x"]]},
+        {"batches": [[1, 1.0, 10**30, 1, "x"]]},
+        {"triggerIntervalMs": float("inf")},
+        {"taskSkew": float("nan")},
+        {"lag": {"known": True, "offsets": {"at": AT, "partitions": {"t": [-5, 0, 0, None]}}}},
+    ],
+)
+def test_numbers_that_cannot_be_are_never_learned_from(query):
+    (seen,) = read(a_report(**query), now=AT).queries
+    assert isinstance(seen.source, UnknownLag) and "cannot be read" in seen.source.why
+    assert seen.batches == ()
+
+
 def test_a_query_that_has_ended_is_not_looked_at():
     assert read(a_report(active=False), now=AT).queries == ()
 

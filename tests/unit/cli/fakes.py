@@ -76,8 +76,14 @@ class FakeTransport:
             case "get":
                 return await self.api.get(resource, namespace, name)
             case "list":
-                found = await self.api.list(resource, namespace, selector=query.get("labelSelector"))
-                return {"items": found.items, "metadata": {}}
+                found = (await self.api.list(resource, namespace)).items
+                wanted = [one.split("=") for one in query.get("labelSelector", "").split(",") if one]
+                chosen = [
+                    one
+                    for one in found
+                    if all(one["metadata"].get("labels", {}).get(key) == value for key, value in wanted)
+                ]
+                return {"items": chosen, "metadata": {}}
             case "create":
                 body = {**body, "metadata": {"namespace": namespace, **body["metadata"]}}
                 return await self.api.create(resource, namespace, body)

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import yaml
 
-from headrace.api import StreamJob, StreamSavepoint
+from headrace.api import StreamSavepoint
 from headrace.cli.cluster import Cluster
 from headrace.cli.savepoint_objects import ClusterSavepoints
 from headrace.cli.savepoints import SavepointRefused
@@ -158,15 +157,14 @@ def test_restore_of_a_job_without_a_run_says_where_it_starts(cluster: Cluster, k
     assert stored(cluster)["spec"]["startFrom"] == {"savepoint": "nightly"}
 
 
-def test_restore_beside_a_running_job_is_a_fork_to_apply(cluster: Cluster):
+def test_restore_of_a_job_that_runs_is_asked_for_by_an_annotation(cluster: Cluster):
     api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
-    add_job(cluster, status=FINE, suspend=False)
-    said = backend(cluster).restore("nightly")
-    manifest = yaml.safe_load(said.partition("\n\n")[2])
-    fork = StreamJob.parse(manifest)
-    assert fork.metadata.name == "clicks-fork"
-    assert fork.spec.start_from is not None and fork.spec.start_from.savepoint == "nightly"
-    assert stored(cluster)["spec"].get("startFrom") is None
+    before = add_job(cluster, status=FINE)["spec"]
+    assert "clicks starts from nightly" in backend(cluster).restore("nightly")
+    annotations = stored(cluster)["metadata"]["annotations"]
+    # Each request is one of its own, also for the same savepoint.
+    assert annotations == {"headrace.dev/restore": "nightly@2026-05-01T03:00:00Z"}
+    assert stored(cluster)["spec"] == before
 
 
 def test_restore_when_the_job_is_gone(cluster: Cluster):

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from headrace.api.lifecycle import Savepoints
+from headrace.api.names import JOB_NAME_MAX
+from headrace.api.savepoint import SAVEPOINT_NAME_MAX
 from headrace.core.savepoints import (
     Gate,
     Known,
@@ -15,9 +17,12 @@ from headrace.core.savepoints import (
     before,
     disposal,
     due_by_schedule,
+    has_moved,
     judge,
     next_look,
-    why_not_delete,
+    scheduled_name,
+    step_name,
+    summary,
 )
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -68,7 +73,6 @@ def test_by_schedule(
     )
     assert (due is not None) == is_due
     if due is not None:
-        assert due.cause == "Schedule"
         assert "UTC" in due.message
 
 
@@ -78,38 +82,117 @@ def test_the_schedule_says_when_to_look_again() -> None:
     assert next_look(policy(), known, since=NOON, next_time=hourly) is None
 
 
+NAME = "clicks-step-2-0a1b2c3d"
+
+
+def own(cause: Any, phase: Phase = GOOD, **more: Any) -> list[Known]:
+    return [a(cause, phase, ago=1, name=NAME, **more)]
+
+
+NOTHING = {"reason": "NothingToSave", "problem": "no query has begun"}
 STEPS = [
     ("Upgrade", {}, [], {}, Gate.TAKE, "savepoints.onUpgrade asks for one before the upgrade"),
     ("Upgrade", {"onUpgrade": False}, [], {}, Gate.GO_ON, "onUpgrade is false"),
-    ("Upgrade", {}, [a("Upgrade", ago=60)], {}, Gate.TAKE, "asks for one"),  # of an earlier upgrade
+    ("Upgrade", {}, [a("Upgrade", ago=1)], {}, Gate.TAKE, "asks for one"),  # of another upgrade
     ("Upgrade", {}, [a("Manual", ago=1)], {}, Gate.TAKE, "asks for one"),
-    ("Upgrade", {}, [a("Upgrade", TAKING, ago=1)], {}, Gate.WAIT, "waiting for savepoint upgrade-1"),
-    ("Upgrade", {}, [a("Upgrade", ago=1)], {}, Gate.GO_ON, "upgrade-1 is good"),
+    ("Upgrade", {}, own("Upgrade", TAKING), {}, Gate.WAIT, f"waiting for savepoint {NAME}"),
+    ("Upgrade", {}, own("Upgrade"), {}, Gate.GO_ON, f"{NAME} is good"),
     (
         "Upgrade",
         {},
-        [a("Upgrade", FAILED, ago=1, problem="no space left")],
+        own("Upgrade", FAILED, problem="no space left"),
         {},
         Gate.HELD,
         "no space left. Delete it to have another one taken, or set savepoints.onUpgrade: false",
     ),
-    ("Upgrade", {}, [a("Upgrade", FAILED, ago=2), a("Upgrade", ago=1)], {}, Gate.GO_ON, "is good"),
+    ("Upgrade", {}, own("Upgrade", FAILED, **NOTHING), {}, Gate.GO_ON, "no query has begun"),
     ("Upgrade", {}, [], {"has_state": False}, Gate.GO_ON, "no batch was ever committed"),
+    ("Upgrade", {}, [], {"refused": "exceeded quota"}, Gate.HELD, "cannot be made: exceeded quota"),
+    ("Upgrade", {}, own("Upgrade"), {"refused": "exceeded quota"}, Gate.GO_ON, "is good"),
     ("Suspend", {}, [], {}, Gate.TAKE, "before the suspension"),
-    ("Suspend", {}, [a("Suspend", FAILED, ago=1)], {}, Gate.GO_ON, "the checkpoint itself stays"),
+    ("Suspend", {}, own("Suspend", FAILED), {}, Gate.GO_ON, "the checkpoint itself stays"),
+    ("Suspend", {}, [], {"refused": "exceeded quota"}, Gate.GO_ON, "goes on without it"),
     ("Suspend", {"onSuspend": False}, [], {}, Gate.GO_ON, "onSuspend is false"),
-    ("Delete", {}, [], {}, Gate.TAKE, "before the deletion"),
-    ("Delete", {}, [], {"retains": False}, Gate.GO_ON, "deletionPolicy is Delete"),
-    ("Delete", {}, [a("Delete", FAILED, ago=1)], {}, Gate.GO_ON, "goes on without it"),
+    ("Delete", {}, [], {}, Gate.GO_ON, "onDelete is false"),
+    ("Delete", {"onDelete": True}, [], {}, Gate.TAKE, "before the deletion"),
+    ("Delete", {"onDelete": True}, [], {"retains": False}, Gate.GO_ON, "deletionPolicy is Delete"),
+    ("Delete", {"onDelete": True}, own("Delete", FAILED), {}, Gate.GO_ON, "goes on without it"),
 ]
 
 
 @pytest.mark.parametrize("case", STEPS, ids=lambda case: f"{case[0]}: {case[5][:40]}")
 def test_before_a_step(case: tuple[Any, ...]) -> None:
     step, fields, known, more, gate, says = case
-    began = NOON - timedelta(minutes=10)
-    found = before(step, policy(**fields), known, step_began_at=began, **{"has_state": True, **more})
+    found = before(step, policy(**fields), known, name=NAME, **{"has_state": True, **more})
     assert (found.gate, says in found.message) == (gate, True), found.message
+
+
+def test_the_name_of_a_step_is_its_own() -> None:
+    names = {
+        step_name("clicks", step, number, scope=scope)
+        for step in ("Upgrade", "Suspend")
+        for number in (1, 2)
+        for scope in ("uid-1", "uid-2")
+    }
+    assert len(names) == 8
+    longest = step_name("x" * JOB_NAME_MAX, "Upgrade", 9_999_999, scope="uid")
+    assert len(longest) <= SAVEPOINT_NAME_MAX
+    assert scheduled_name("clicks", NOON) == "clicks-20260131-1200"
+
+
+MOVES = [
+    ("there is none", [], {"q": 4}, True),
+    ("nobody knows", [a("Manual", ago=1, batches={"q": 4})], {}, True),
+    ("the same batch", [a("Manual", ago=1, batches={"q": 4})], {"q": 4}, False),
+    ("a newer one", [a("Manual", ago=1, batches={"q": 4})], {"q": 5}, True),
+    ("another query", [a("Manual", ago=1, batches={"q": 4})], {"q": 4, "r": 1}, True),
+    (
+        "the newest counts",
+        [a("Manual", ago=9, batches={"q": 5}), a("Manual", ago=1, batches={"q": 4})],
+        {"q": 5},
+        True,
+    ),
+    ("an imported one does not", [a("Manual", ago=1, batches={"q": 4}, imported=True)], {"q": 4}, True),
+]
+
+
+@pytest.mark.parametrize(("case", "known", "committed", "moved"), MOVES, ids=[c[0] for c in MOVES])
+def test_moving(case: str, known: list[Known], committed: dict[str, int | None], moved: bool) -> None:
+    assert has_moved(known, committed) is moved
+
+
+SUMMARIES = [
+    ("nothing yet, and nothing due", {}, [], None, False, None),
+    ("never one, and one is due", HOURLY, [], None, False, 60),
+    ("a good one in time", HOURLY, [a("Schedule", ago=0)], "schedule-0", False, None),
+    (
+        "it failed: the good one before counts",
+        HOURLY,
+        [a("Schedule", FAILED, ago=0), a("Schedule", ago=180)],
+        "schedule-180",
+        True,
+        120,
+    ),
+    (
+        "nothing to save is no failure",
+        HOURLY,
+        [a("Schedule", ago=0), a("Upgrade", FAILED, ago=0, **NOTHING)],
+        "schedule-0",
+        False,
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", SUMMARIES, ids=[c[0] for c in SUMMARIES])
+def test_in_numbers(case: tuple[Any, ...]) -> None:
+    _, fields, known, last, failed, overdue_minutes = case
+    told = summary(
+        policy(**fields), known, since=NOON - timedelta(hours=2), moves=True, now=NOON, next_time=hourly
+    )
+    assert (told.last_good.name if told.last_good else None, told.failed) == (last, failed)
+    since = NOON - timedelta(minutes=overdue_minutes) if overdue_minutes is not None else None
+    assert told.overdue_since == since
 
 
 RETENTION = [
@@ -145,6 +228,25 @@ RETENTION = [
         [a("Schedule", ago=1), a("Schedule", FAILED, ago=2)],
         ["schedule-2: Failed"],
     ),
+    (
+        "of each cause so many",
+        {"keep": 1},
+        [a("Upgrade", ago=1), a("Schedule", ago=2), a("Upgrade", ago=3), a("Suspend", ago=4)],
+        ["upgrade-3: Surplus"],
+    ),
+    ("what a deleted job left stays", {"keep": 1}, [a("Delete", ago=1), a("Delete", ago=2)], []),
+    (
+        "of failures too, so many are enough",
+        {"keep": 1},
+        [a("Upgrade", FAILED, ago=1), a("Upgrade", FAILED, ago=2)],
+        ["upgrade-2: Surplus"],
+    ),
+    (
+        "an imported one is not the last good one",
+        {"keep": 1, "maxAge": "1m"},
+        [a("Manual", ago=1, imported=True), a("Schedule", ago=2)],
+        [],
+    ),
     ("a failed one stays until then", {}, [a("Schedule", FAILED, ago=1), a("Schedule", ago=2)], []),
 ]
 
@@ -166,14 +268,6 @@ def test_retention_never_removes_all_good_ones() -> None:
             gone = {one.name for one in judged if one.remove}
             good = {one.name for one in known if one.phase is GOOD}
             assert not good or good - gone
-
-
-def test_what_is_used_or_made_is_not_deleted_yet() -> None:
-    assert why_not_delete(a("Manual", ago=1)) is None
-    assert "in use by clicks, views" in (
-        why_not_delete(a("Manual", ago=1, in_use_by=("clicks", "views"))) or ""
-    )
-    assert "being made" in (why_not_delete(a("Manual", TAKING, ago=1)) or "")
 
 
 @pytest.mark.parametrize(

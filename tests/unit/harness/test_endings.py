@@ -25,6 +25,7 @@ def reason_for(event, *, application_ended=False, active=1):
 
 
 BOOM = Failure("BOOM", "it went boom")
+HEAP = Failure("java.lang.OutOfMemoryError", "Java heap space")
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,7 @@ BOOM = Failure("BOOM", "it went boom")
         # Faults.
         (QueryEnded("q", QueryEnd(failure=BOOM)), False, 1, Reason.QUERY_FAILED),
         (QueryEnded("q", QueryEnd(failure=BOOM, fenced=True)), False, 1, Reason.FENCED),
+        (QueryEnded("q", QueryEnd(failure=HEAP)), False, 1, Reason.OUT_OF_MEMORY),
         (QueryEnded("q", QueryEnd(failure=BOOM, store_fault=True)), False, 1, Reason.STORE_UNAVAILABLE),
         (ApplicationEnded(ValueError("x")), True, 1, Reason.APPLICATION_ERROR),
         (ApplicationEnded(KeyboardInterrupt()), True, 1, Reason.APPLICATION_ERROR),

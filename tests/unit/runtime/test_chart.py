@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from headrace.api import StreamJobSpec, StreamJobStatus
-from headrace.kube.resources import CONFIG_MAPS, PODS
+from headrace.kube.resources import CONFIG_MAPS, PODS, STREAM_SAVEPOINTS
 from headrace.runtime.job_metrics import JobMetrics, JobSample
 from headrace.runtime.metrics import Metrics
 from headrace.runtime.options import parse_options
@@ -71,7 +71,9 @@ def rights_used() -> set[tuple[str, str]]:
     cluster.pass_once()
     for place in [place for place in cluster.api.objects if place[2].startswith("executor-")]:
         cluster.api.remove(place)
-    cluster.edit(deletionPolicy="Delete")
+    for name in cluster.api.of(STREAM_SAVEPOINTS):
+        cluster.create_savepoint(f"{name}-more", cause="Schedule")
+    cluster.edit(deletionPolicy="Delete", savepoints={"keep": 1})
     cluster.settle()
     cluster.delete_job()
     cluster.settle()
@@ -82,8 +84,8 @@ def rights_used() -> set[tuple[str, str]]:
 def test_the_operator_may_do_what_it_does_and_nothing_else():
     needed = rights_used()
     # kopf's part, and what owning an object takes.
-    needed |= {("watch", kind) for kind in ("streamjobs", *WATCHED_CHILDREN)}
-    needed |= {("update", "streamjobs/finalizers")}
+    needed |= {("watch", kind) for kind in ("streamjobs", "streamsavepoints", *WATCHED_CHILDREN)}
+    needed |= {("update", "streamjobs/finalizers"), ("update", "streamsavepoints/finalizers")}
     assert operator_rules() == needed
 
 

@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any
 
-from headrace.kube.cache import CACHED, Cache
+from headrace.kube.cache import CACHED, OWN_KINDS, Cache
 from headrace.kube.client import Snapshot
 from headrace.kube.credentials import Credentials
 from headrace.kube.errors import Unavailable
-from headrace.kube.resources import PODS, STREAM_JOBS, Resource
+from headrace.kube.resources import PODS, Resource
 from headrace.runtime import relist
 from headrace.runtime.health import Health
 from headrace.runtime.relist import Relists
@@ -53,7 +53,7 @@ class Lists:
     async def list(
         self, resource: Resource, namespace: str | None, *, selector: str | None = None
     ) -> Snapshot:
-        assert (selector is None) == (resource is STREAM_JOBS)
+        assert (selector is None) == (resource in OWN_KINDS)
         self.asked.append(resource)
         if self.asked.count(resource) == 1:
             raise Unavailable("no leader")

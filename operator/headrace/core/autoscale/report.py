@@ -65,18 +65,20 @@ def _readable(one: Mapping[str, Any], name: str, *, now: float) -> Query:
     running = None if began is None else max(0.0, now - began)
     return Query(
         name=name,
-        trigger_seconds=_number(one.get("triggerIntervalMs"), 0.0) / 1000,
+        trigger_seconds=_finite(one.get("triggerIntervalMs") or 0) / 1000,
         source=_source(lag, offsets, now=now),
         batches=tuple(_batch(batch) for batch in one.get("batches") or () if batch[3]),
         quiet_seconds=max(0.0, now - progress) if progress is not None else running or 0.0,
         idle=not one.get("triggerActive"),
         running_seconds=running,
-        running_rows=offsets.get("plannedRows") if running is not None else None,
+        running_rows=_whole(offsets.get("plannedRows")) if running is not None else None,
         shuffle_partitions=_whole(one.get("shufflePartitions")),
         min_partitions=_whole(offsets.get("minPartitions")),
         max_rows_per_batch=_whole(offsets.get("maxRowsPerBatch")),
-        task_skew=one.get("taskSkew") and float(one["taskSkew"]),
-        retention_seconds=offsets.get("retentionSeconds") and float(offsets["retentionSeconds"]),
+        task_skew=None if one.get("taskSkew") is None else _finite(one["taskSkew"]),
+        retention_seconds=(
+            None if offsets.get("retentionSeconds") is None else _finite(offsets["retentionSeconds"])
+        ),
     )
 
 
@@ -85,15 +87,15 @@ def _source(lag: Mapping[str, Any], offsets: Mapping[str, Any], *, now: float) -
         return UnknownLag(str(lag.get("why") or "the driver does not say why")[:300])
     if not offsets:
         return UnknownLag("its source does not tell how much is waiting, partition by partition")
-    if now - float(offsets["at"]) > STALE_SECONDS:
+    if now - _finite(offsets["at"]) > STALE_SECONDS:
         return UnknownLag(f"its offsets were last read {now - float(offsets['at']):.0f} s ago")
     return Offsets(
         {
             name: Partition(
-                end=int(end),
-                committed=None if committed is None else int(committed),
-                earliest=None if earliest is None else int(earliest),
-                unread_since=None if since is None else float(since),
+                end=_count(end),
+                committed=None if committed is None else _count(committed),
+                earliest=None if earliest is None else _count(earliest),
+                unread_since=None if since is None else _finite(since),
             )
             for name, (end, committed, earliest, since) in offsets["partitions"].items()
         }
@@ -102,7 +104,24 @@ def _source(lag: Mapping[str, Any], offsets: Mapping[str, Any], *, now: float) -
 
 def _batch(told: Sequence[Any]) -> Batch:
     number, seconds, rows, executors = told[:4]
-    return Batch(number=int(number), seconds=float(seconds), rows=int(rows), executors=int(executors))
+    return Batch(
+        number=_count(number), seconds=_finite(seconds), rows=_count(rows), executors=_count(executors)
+    )
+
+
+def _count(value: Any) -> int:
+    """Of what was learned from a number that cannot be, nobody would ever get rid."""
+    count = int(value)
+    if not 0 <= count < 2**63:
+        raise ValueError(f"{value} is no number of anything")
+    return count
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not 0 <= number < 1e12:
+        raise ValueError(f"{value} is no time")
+    return number
 
 
 def limits_of(autoscaling: Autoscaling, *, now: datetime) -> Limits:
@@ -129,7 +148,7 @@ def _blackout(autoscaling: Autoscaling, now: datetime) -> str | None:
 
 def _looked_at(told: Any) -> float | None:
     try:
-        return float(told["lag"]["offsets"]["at"])
+        return _finite(told["lag"]["offsets"]["at"])
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -139,10 +158,6 @@ def _moment(text: Any) -> float | None:
         return datetime.fromisoformat(text).timestamp() if isinstance(text, str) else None
     except ValueError:
         return None
-
-
-def _number(value: Any, otherwise: float) -> float:
-    return float(value) if isinstance(value, int | float) else otherwise
 
 
 def _whole(value: Any) -> int | None:
