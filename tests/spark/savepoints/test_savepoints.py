@@ -155,7 +155,7 @@ def test_a_savepoint_of_a_job_that_began_from_one(place: Place, tmp_path: Path) 
 def test_a_checkpoint_of_one_query_is_adopted_and_goes_on_exactly(
     place: Place, tmp_path: Path, job: str, format_version: int
 ) -> None:
-    """As Spark alone leaves it: crashed in mid-batch, without a run around it, its original gone afterwards."""
+    """As Spark alone leaves it: crashed in mid-batch, without a run around it; the original is gone then."""
     trial = a_trial(place, tmp_path, job, files=4, format_version=format_version)
     trial.run_until_killed("after-sink", 2)
     store = place.store

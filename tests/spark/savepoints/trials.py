@@ -67,7 +67,7 @@ def continue_from(trial: Trial, savepoint: str = HERE, *, run: str = "run-2", li
 
 
 def continued(trial: Trial, run: str, batches: Mapping[str, int]) -> Trial:
-    """What goes on in `run`; `batches` are the last ones, by query, that the first job's output counts for."""
+    """What goes on in `run`. `batches`: up to which, by query, the output of the first job counts."""
     after = Continued(
         trial.place, trial.directory, trial.rows, trial.job, run, trial.attempt, dict(trial.settings)
     )
