@@ -83,7 +83,7 @@ def explain(job: Job, *more: str) -> str:
 def test_executors_follow_the_load_from_one_to_three_and_back(job: Job, topic: Topic):
     with load(topic, rate=20, seconds=100):
         driver = job.wait_ready(seconds=400)
-        job.wait_reason("Measured", kind="LagKnown", seconds=120)
+        job.wait_reason("Measured", kind="LagKnown", seconds=400)
     with load(topic, rate=110, seconds=200):
         job.wait(lambda: target(job) == 3, what="a target of three", seconds=240)
         job.wait(lambda: job.executors_ready() == 3, what="three executors", seconds=180)
@@ -111,7 +111,7 @@ def test_a_broker_that_is_away_freezes_the_number(job: Job, services: Services):
     before = target(job)
     nodes.signal_container(kafka, "kafka", signal.SIGSTOP)
     try:
-        message = job.wait_reason("LagUnknown", kind="LagKnown", seconds=120)
+        message = job.wait_reason("LagUnknown", kind="LagKnown", seconds=150)
         assert "is not known" in message
         assert target(job) == before
         assert job.status()["lag"]["band"] == "Unknown"

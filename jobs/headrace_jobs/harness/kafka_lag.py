@@ -111,7 +111,7 @@ class KafkaSource:
         at = (before + time.time()) / 2
         earliest = _flat(self._json.partitionOffsets(self._reader.fetchEarliestOffsets()))
         if committed is None:
-            raise LookFailed("no batch has begun yet, so nobody knows where the query will")
+            raise LookFailed("no batch has ended yet, so nobody knows where the query began")
         partitions = {
             name: PartitionOffsets(end, committed.get(name), earliest.get(name)) for name, end in ends.items()
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ def take_over_spark(
     functions = Functions(own)
     functions.take_over(patches)
     meanings = Meanings(session, functions)
-    store = open_store(run_file.store, options_in(run_file.spark_conf))
+    store = functools.cache(lambda: open_store(run_file.store, options_in(run_file.spark_conf)))
     rehearsal = None
     if assignment.rehearsing:
         readers = Readers()
@@ -96,7 +97,7 @@ def take_over_spark(
             registry,
             control,
             session,
-            store=store,
+            store=store(),
             readers=readers,
             meanings=meanings,
             tell=hooks.tell,
@@ -127,7 +128,7 @@ class _Launcher:
     assignment: Assignment
     registry: QueryRegistry
     meanings: Meanings
-    store: Store
+    store: Callable[[], Store]
     rehearsal: Rehearsal | None
     beginnings: Beginnings
 

@@ -199,7 +199,10 @@ def collect_orphans(arguments: argparse.Namespace, s3: S3Options) -> Result:
         older_than=timedelta(hours=arguments.older_than_hours),
         now=datetime.now(UTC),
     )
-    return 0, {"reason": "Completed", "message": _cost(found, dry=arguments.dry_run), **_report(found)}
+    told = {"reason": "Completed", "message": _cost(found, dry=arguments.dry_run), **_report(found)}
+    while len(json.dumps(told)) > _LARGEST_RESULT:
+        told["orphans"] = told["orphans"][:-1]
+    return 0, told
 
 
 def _report(found: list[Orphan]) -> dict[str, Any]:

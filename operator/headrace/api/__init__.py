@@ -9,6 +9,7 @@ from headrace.api.lifecycle import Restart, StartFrom, Trigger
 from headrace.api.model import Change
 from headrace.api.names import (
     API_VERSION,
+    COLLECT_ANNOTATION,
     FINALIZER,
     GROUP,
     PAUSE_ANNOTATION,
@@ -29,6 +30,7 @@ from headrace.api.scaling import Autoscaling
 from headrace.api.status import (
     Attempt,
     Beginning,
+    Collection,
     Condition,
     ExecutorsStatus,
     HistoryEntry,
@@ -46,6 +48,7 @@ from headrace.api.streamjob import StreamJob, StreamJobSpec
 
 __all__ = [
     "API_VERSION",
+    "COLLECT_ANNOTATION",
     "FINALIZER",
     "GROUP",
     "PAUSE_ANNOTATION",
@@ -58,6 +61,7 @@ __all__ = [
     "Autoscaling",
     "Beginning",
     "Change",
+    "Collection",
     "Condition",
     "Duration",
     "ExecutorsStatus",

@@ -247,6 +247,16 @@ class QueryLineage(StatusModel):
     id: str = plain_field("Id in its checkpoint's metadata; sinks de-duplicate by it.")
 
 
+class Collection(StatusModel):
+    """What was found of savepoints that were never finished, or removed, and lies there still."""
+
+    asked: str = plain_field("The value of the annotation `headrace.dev/collect-savepoints` it answers.")
+    message: str = plain_field("What was found or removed, or why it could not be.", default="")
+    objects: int | None = plain_field("How many objects.", default=None, ge=0)
+    bytes: int | None = plain_field("How big they are together.", default=None, ge=0)
+    at: Timestamp | None = plain_field("When.", default=None)
+
+
 class StreamJobStatus(StatusModel):
     """What Headrace knows and does about a StreamJob."""
 
@@ -283,6 +293,9 @@ class StreamJobStatus(StatusModel):
         "The version that was rolled back, while the spec still asks for it.", default=None
     )
     last_savepoint: str | None = plain_field("Name of the newest good StreamSavepoint.", default=None)
+    collection: Collection | None = plain_field(
+        "The last look for what savepoints have left behind.", default=None
+    )
     completed_at: Timestamp | None = plain_field("When a finite job last ended by itself.", default=None)
     next_start_at: Timestamp | None = plain_field("When a scheduled job is due.", default=None)
     history: Items[HistoryEntry] = plain_field("Runs of the past, newest first.", default=(), max_length=10)

@@ -136,6 +136,21 @@ class RemoveSavepoint:
     why: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class CollectOrphans:
+    """Have a keeper look for what savepoints have left behind, and remove it unless it is a dry run."""
+
+    asked: str
+    path: str
+    """Of the newest run."""
+    dry_run: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndCollecting:
+    """What the keeper had to say is in the status: its pod may go."""
+
+
 Action = (
     PinRun
     | SeedRun
@@ -150,4 +165,6 @@ Action = (
     | StopDeleting
     | TakeSavepoint
     | RemoveSavepoint
+    | CollectOrphans
+    | EndCollecting
 )

@@ -70,7 +70,8 @@ class Advice:
 
 def advice_of(decision: Decision, *, at: datetime, objective_seconds: float, before: Advice | None) -> Advice:
     numbers, reason = decision.numbers, decision.reason
-    unknown = decision.message if reason is Reason.LAG_UNKNOWN else None
+    # "stays at 3 executors: the lag of … is not known": of the lag, what comes after.
+    unknown = decision.message.partition(": ")[2] if reason is Reason.LAG_UNKNOWN else None
     loss = _loss(numbers) if decision.emergency else None
     was_behind = before is not None and before.band == "Behind"
     band = _band(numbers, objective_seconds, unknown=unknown, loss=loss, was_behind=was_behind)

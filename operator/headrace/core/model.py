@@ -53,6 +53,8 @@ class Job:
     # The finalizer that these two take is there.
     held: bool = False
     deleting: bool = False
+    # What the annotation asks for that has orphans of savepoints looked for.
+    collect: str | None = None
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,20 @@ class Removal(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ObservedCollecting:
+    """A keeper that looks for orphans, or did."""
+
+    # Digest of what was asked.
+    asked: str
+    ended: bool
+    # False where the platform refused it.
+    pod: bool = True
+    message: str = ""
+    objects: int | None = None
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Observed:
     code: Code | CodeProblem
     attempts: tuple[ObservedAttempt, ...] = ()
@@ -237,3 +253,5 @@ class Observed:
     savepoints: tuple[Known, ...] | None = None
     # Why the platform refused to make one.
     savepoint_problem: Problem | None = None
+    # The look for what savepoints have left behind; None where there is none.
+    collecting: ObservedCollecting | None = None

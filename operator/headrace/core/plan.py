@@ -37,6 +37,7 @@ from headrace.api import PAUSE_ANNOTATION, StreamJobStatus
 from headrace.core import attempts, beginning, deletion, gates, restoring, rollback, upgrade, verification
 from headrace.core.actions import AbandonAttempt, DrainAttempt
 from headrace.core.changes import classify
+from headrace.core.collecting import collect_orphans
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Context, Decision, Plan, progress_facts, stalled
 from headrace.core.edit_steps import live_news, sentence
@@ -54,7 +55,7 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
     shown = replace(context, refused=decision.refused)
     facts = (*decision.facts, *rollback.facts(decision.status), *scaling_facts(shown))
-    saving = keep_savepoints(context)
+    saving, collecting = keep_savepoints(context), collect_orphans(context)
     after = decision.status.model_copy(
         update={
             "state": decision.state,
@@ -63,12 +64,13 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
             "executors": executors_status(shown),
             "lag": lag_status(shown),
             "last_savepoint": saving.last,
+            "collection": collecting.status,
         }
     )
     return Plan(
         status=after,
-        actions=(*deletion.hold(job), *decision.actions, *saving.actions),
-        says=(*live_news(context, after), *decision.says, *saving.says),
+        actions=(*deletion.hold(job), *decision.actions, *saving.actions, *collecting.actions),
+        says=(*live_news(context, after), *decision.says, *saving.says, *collecting.says),
         recheck_at=decision.recheck_at,
         schedule_at=saving.look_at,
         savepoints=saving.summary,

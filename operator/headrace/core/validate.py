@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from headrace.api import (
+    COLLECT_ANNOTATION,
     FINALIZER,
     PAUSE_ANNOTATION,
     RESTORE_ANNOTATION,
@@ -58,6 +59,7 @@ def job_of(manifest: dict[str, Any], spec: StreamJobSpec, *, rejected: Problem |
         saves_on_delete=saves_on_delete(manifest),
         held=is_held(manifest),
         deleting="deletionTimestamp" in metadata,
+        collect=annotations.get(COLLECT_ANNOTATION) or None,
     )
 
 

@@ -29,6 +29,7 @@ from headrace.kube.agent import AgentAddress, Agents
 from headrace.kube.cache import Cache
 from headrace.kube.client import Api, Object
 from headrace.kube.code import Sources, look_at_code
+from headrace.kube.collecting import observed_collecting
 from headrace.kube.errors import Denied, NotFound
 from headrace.kube.found import AttemptNumber, Found, attempt_of, is_leaving, label, name_of, sort_out, uid_of
 from headrace.kube.memory import Memory
@@ -124,6 +125,7 @@ async def look(
         removal_problem=_removal_problem(job, found, memory),
         savepoints=known_savepoints(cache, key),
         savepoint_problem=memory.savepoint_problems.get(job.uid),
+        collecting=observed_collecting(job, found, memory),
     )
     return Sight(found=found, observed=observed, sources=sources, report=report, address=address)
 

@@ -17,8 +17,10 @@ from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core.actions import (
     AbandonAttempt,
     Action,
+    CollectOrphans,
     DeleteCheckpoints,
     DrainAttempt,
+    EndCollecting,
     HoldDeletion,
     PinRun,
     ReleaseDeletion,
@@ -205,7 +207,7 @@ class LocalSubstrate:
                 self._drain(job, action)
             case AbandonAttempt() | ScaleExecutors():
                 raise AssertionError(f"never planned here: {action}")  # nothing is lost, nothing is apart
-            case TakeSavepoint() | RemoveSavepoint():
+            case TakeSavepoint() | RemoveSavepoint() | CollectOrphans() | EndCollecting():
                 # What is observed here has no savepoints, so that no rule about them applies.
                 raise AssertionError(f"never planned here: {action}")
             case HoldDeletion() | ReleaseDeletion() | DeleteCheckpoints() | StopDeleting():

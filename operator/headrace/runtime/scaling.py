@@ -117,7 +117,7 @@ class Scaling:
     def _decide(self, job: _Scaled, report: Mapping[str, Any]) -> Look | None:
         now = self.now()
         reading = read(report, now=now.timestamp())
-        if reading.at <= job.looked_at:
+        if not reading.queries or reading.at <= job.looked_at:
             return None  # nothing has been measured since
         job.looked_at = reading.at
         asked = present_target(job.spec, job.status)

@@ -277,6 +277,8 @@ class FakeCluster:
                     self._keeper_works(place, pod)
                 case "deletion":
                     self._deletion_works(place, pod)
+                case "collector":
+                    self.savepoint_store.collector_works(place, pod)
                 case "savepoint":
                     self.savepoint_store.keeper_works(place, pod)
 

@@ -22,7 +22,7 @@ def a_decision(
         asked=asked,
         target=target,
         reason=reason,
-        message=f"{reason}.",
+        message=f"stays at 3 executors: {reason}.",
         numbers=Numbers(**known),  # type: ignore[arg-type]
         emergency=emergency,
     )
@@ -70,7 +70,8 @@ def test_bands():
     assert advised(a_decision()).band == "Ok"
     behind = advised(a_decision(lag_seconds=61.0))
     assert behind.band == "Behind" and "the oldest of 10 unread rows waits for 61 s" in behind.band_message
-    assert advised(a_decision(Reason.LAG_UNKNOWN)).band == "Unknown"
+    unknown = advised(a_decision(Reason.LAG_UNKNOWN))
+    assert (unknown.band, unknown.band_message) == ("Unknown", "LagUnknown.")
     # Clearly within the objective, not just so: a band does not flutter.
     assert advised(a_decision(lag_seconds=55.0), before=behind).band == "Behind"
     assert advised(a_decision(lag_seconds=40.0), before=behind).band == "Ok"

@@ -20,6 +20,7 @@ def run_file(tmp_path, monkeypatch):
         metrics=lambda: b"",
         scaling=lambda: {"decisions": [1]},
         keep_scaling=lambda _news: None,
+        activate=lambda _body: {},
     )
     agent = Agent(listening, token="s3cret", uid="u", served=served)
     agent.start()

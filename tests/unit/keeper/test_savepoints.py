@@ -48,6 +48,7 @@ def test_a_savepoint_is_taken_verified_listed_and_restored(keeper: Keeper) -> No
 
     code, result = keeper("verify", f"--savepoint={SAVEPOINT}", "--level=State")
     assert (code, result["verified"]["level"]) == (0, "State")
+    assert result["savepoint"]["queries"][0]["batch"] == 2  # all that somebody who imports it can know
 
     _, result = keeper("savepoints")
     (line,) = result["savepoints"]
@@ -142,6 +143,30 @@ def test_the_result_fits_into_the_last_words_of_a_container(keeper: Keeper) -> N
     assert code == 0
     assert len(json.dumps(result)) < 4096
     assert result["savepoint"]["queries"][0]["offsets"] == {}
+
+
+def test_of_very_many_queries_the_first_ones_are_told(keeper: Keeper) -> None:
+    for number in range(40):
+        keeper.store.put(f"uid/run-3/queries/q-{number}/metadata", b'{"id": "0123456789-0123456789"}')
+    code, result = keeper.take()
+    assert code == 0
+    assert len(json.dumps(result)) < 4096
+    assert 1 < len(result["savepoint"]["queries"]) < 41
+
+
+def test_a_run_without_queries_has_nothing_to_save(keeper: Keeper) -> None:
+    code, result = keeper("savepoint", f"--savepoint={SAVEPOINT}", "--from=uid/run-9", "--owner=u1")
+    assert (code, result["reason"]) == (66, "NothingToSave")
+    assert "Start the job first" in result["message"]
+
+
+def test_of_very_many_orphans_the_first_ones_are_told(keeper: Keeper) -> None:
+    for number in range(60):
+        keeper.store.put(f"_savepoints/broken-off-{number}/_claims/1", b"{}")
+        os.utime(keeper.root / f"_savepoints/broken-off-{number}/_claims/1", (1000, 1000))
+    _, result = keeper("collect", "--dry-run")
+    assert result["objects"] == 60
+    assert len(json.dumps(result)) < 4096
 
 
 def test_a_time_limit_ends_it(keeper: Keeper) -> None:

@@ -44,6 +44,7 @@ def port(said: dict, limits: list[float | None]) -> Iterator[int]:
         metrics=lambda: b"",
         scaling=lambda: said.get("scaling"),
         keep_scaling=keep,
+        activate=lambda _body: {},
     )
     listening = socket.create_server(("127.0.0.1", 0))
     agent = Agent(listening, token=TOKENS.of(UID), uid=UID, served=served)

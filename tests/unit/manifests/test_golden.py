@@ -16,15 +16,20 @@ from headrace.core.actions import RestoreRun, SeedRun
 from headrace.core.manifests import (
     Deletion,
     DriverAttempt,
+    OrphanHunt,
     RunPin,
+    SavepointWork,
     Seeding,
+    collector_pod,
     config_map,
     deletion_pod,
     disruption_budget,
     driver_pod,
     driver_service,
     run_pin,
+    savepoint_pod,
     seeding_pod,
+    stream_savepoint,
     token_secret,
 )
 from tests.unit.manifests.samples import FULL, PLATFORM, S3_CODE, an_attempt
@@ -94,6 +99,43 @@ def compare(name: str, made: list[dict[str, Any]]) -> None:
         file.parent.mkdir(exist_ok=True)
         file.write_text(found)
     assert found == file.read_text()
+
+
+def test_the_objects_of_a_savepoint():
+    attempt = an_attempt(**FULL)
+    work = {
+        "namespace": attempt.namespace,
+        "job": attempt.job,
+        "savepoint": "nightly",
+        "savepoint_uid": "5a7e9014-1111-2222-3333-444455556666",
+        "spec": attempt.spec,
+        "made_from": "3-1",
+        "number": 1,
+    }
+    store = "s3://acme-streams/checkpoints/shop/clicks"
+    place = (f"--store={store}", "--savepoint=_savepoints/nightly-5a7e9014")
+    taking = SavepointWork(task="take", arguments=("savepoint", *place), limit_seconds=3630, **work)
+    removing = SavepointWork(task="discard", arguments=("discard", *place), **work)
+    hunt = OrphanHunt(
+        namespace=attempt.namespace,
+        job=attempt.job,
+        job_uid=attempt.job_uid,
+        spec=attempt.spec,
+        lineages=store,
+        asked="0011223344",
+        dry_run=True,
+    )
+    compare(
+        "savepoint",
+        [
+            stream_savepoint(
+                "clicks-20260131-1200", namespace=attempt.namespace, job=attempt.job, cause="Schedule"
+            ),
+            savepoint_pod(taking, PLATFORM),
+            savepoint_pod(removing, PLATFORM),
+            collector_pod(hunt, PLATFORM),
+        ],
+    )
 
 
 def objects(attempt: DriverAttempt) -> list[dict[str, Any]]:

@@ -48,4 +48,5 @@ def test_the_links_of_the_runbook_lead_somewhere():
 def test_a_sentence_uses_only_labels_that_the_alert_has(alert: Alert):
     told = set(re.findall(r"\$labels\.(\w+)", alert.summary + alert.description))
     has = {"jobs": {"namespace", "job", "query"}, "operator": set[str]()}[alert.group]
-    assert told <= has
+    # Those that the expression itself chooses by are there, too.
+    assert told <= has | set(re.findall(r"(\w+)=~?\"", alert.expr))

@@ -38,6 +38,7 @@ from headrace.core.manifests.trust import TRUST_STORE, ca_mounts, ca_volumes, ha
 KEEPER_ROLE = "keeper"
 DELETION_ROLE = "deletion"
 SAVEPOINT_ROLE = "savepoint"
+COLLECTOR_ROLE = "collector"
 KEEPER_CONTAINER = "keeper"
 STORE_CHECK = "store"
 CODE_FETCH = "code"
@@ -219,6 +220,38 @@ def savepoint_pod(work: SavepointWork, platform: Platform) -> Manifest:
     if work.limit_seconds is not None:
         pod["spec"]["activeDeadlineSeconds"] = work.limit_seconds
     return pod
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrphanHunt:
+    """A look for what savepoints of a job have left behind in the store."""
+
+    namespace: str
+    job: str
+    job_uid: str
+    spec: StreamJobSpec
+    lineages: str
+    asked: str
+    dry_run: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.job}-collect-{self.asked}"
+
+
+def collector_pod(hunt: OrphanHunt, platform: Platform) -> Manifest:
+    labels = {**labels_of_job(hunt.job), ROLE_LABEL: COLLECTOR_ROLE, TASK_LABEL: hunt.asked}
+    metadata = owned_metadata(
+        hunt.name,
+        namespace=hunt.namespace,
+        job=hunt.job,
+        job_uid=hunt.job_uid,
+        labels={**hunt.spec.driver.labels, **labels},
+    )
+    flags = ["--dry-run"] if hunt.dry_run else []
+    return _pod(
+        metadata, hunt.spec, platform, ["collect", f"--store={hunt.lineages}", *flags, *_s3_flags(hunt.spec)]
+    )
 
 
 def store_check(attempt: DriverAttempt, platform: Platform) -> Manifest:
