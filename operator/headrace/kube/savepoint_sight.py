@@ -9,7 +9,14 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from headrace.api import PAUSE_ANNOTATION, SAVEPOINT_FINALIZER, Operation, StreamJobSpec, StreamSavepoint
+from headrace.api import (
+    PAUSE_ANNOTATION,
+    RESTORE_ANNOTATION,
+    SAVEPOINT_FINALIZER,
+    Operation,
+    StreamJobSpec,
+    StreamSavepoint,
+)
 from headrace.core.gates import upgrade_savepoint
 from headrace.core.manifests import Platform, read_run_pin
 from headrace.core.manifests.keeper_pod import KEEPER_CONTAINER, TRY_LABEL
@@ -25,6 +32,7 @@ from headrace.core.savepoint_model import (
     Task,
 )
 from headrace.core.savepoints import Cause, Known, Phase
+from headrace.core.start import restored_name
 from headrace.core.validate import validate
 from headrace.kube.cache import Cache, JobKey
 from headrace.kube.client import Object
@@ -135,8 +143,10 @@ def _spec(
 
 
 def _in_use_by(cache: Cache, savepoint: Object) -> tuple[str, ...]:
-    """Jobs that are to start from it and have not begun, and the one whose upgrade it was taken for."""
+    """Jobs that are to start from it and have not begun, or to go back to it; the one whose upgrade it is of."""
     users = [name_of(job) for job in _starting_from(cache, savepoint) if not _has_begun(job)]
+    in_namespace = cache.jobs_in(savepoint["metadata"]["namespace"])
+    users += [name_of(job) for job in in_namespace if _is_to_restore(job, name_of(savepoint))]
     key = (savepoint["metadata"]["namespace"], savepoint["spec"]["job"]["name"])
     job = cache.job(key)
     operation = (job.get("status") or {}).get("operation") if job is not None else None
@@ -145,6 +155,12 @@ def _in_use_by(cache: Cache, savepoint: Object) -> tuple[str, ...]:
         own = upgrade_savepoint(name_of(job), uid_of(job), Operation.parse(operation))
         users += [name_of(job)] if own == name_of(savepoint) else []
     return tuple(sorted(set(users)))
+
+
+def _is_to_restore(job: Object, savepoint: str) -> bool:
+    asked = (job["metadata"].get("annotations") or {}).get(RESTORE_ANNOTATION)
+    done = (job.get("status") or {}).get("restored")
+    return asked is not None and asked != done and restored_name(asked) == savepoint
 
 
 def _restored_by(cache: Cache, savepoint: Object) -> str | None:
