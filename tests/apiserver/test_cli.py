@@ -168,7 +168,9 @@ def test_savepoints_are_objects(api: Api, namespace: str, plugin: Plugin):
     assert StreamSavepoint.parse(api.get(path).need()).spec.job.name == "clicks"
     assert "nightly" in plugin("savepoint", "list", "clicks").output
     assert "Taking" in plugin("savepoint", "show", "clicks", "nightly").output
-    plugin("savepoint", "verify", "clicks", "nightly", "--level", "State", "--no-wait")
+    # Nobody acts here: it is asked for, and not waited for long.
+    verified = plugin("savepoint", "verify", "clicks", "nightly", "--level", "State", "--timeout", "1")
+    assert verified.exit_code == 2 and "is not done after 1 s; it goes on" in verified.output
     assert api.get(path).need()["spec"]["verify"] == "State"
     location = "s3://acme-streams/elsewhere"
     assert plugin("savepoint", "import", "clicks", location, "moved", "--no-wait").exit_code == 0

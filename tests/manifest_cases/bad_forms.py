@@ -207,6 +207,13 @@ BAD_FORMS = [
         (spec("startFrom", "timestamp"), "2026-01-31T00:00:00Z"),
     ),
     Bad(
+        "a query name that is no part of a path",
+        a_job(startFrom={"path": "s3://old/ckpt", "query": "my orders"}),
+        "spec.startFrom.query",
+        "the name of a query",
+        (spec("startFrom", "query"), "my-orders"),
+    ),
+    Bad(
         "a one for a start",
         a_job(startFrom={"none": 1}),
         "spec.startFrom.none",

@@ -206,6 +206,14 @@ BAD_RULES = [
         rule="StartFrom.one_start",
     ),
     Bad(
+        "a query without a path",
+        a_job(startFrom={"latest": True, "query": "orders"}),
+        "spec.startFrom.query",
+        "no meaning without path",
+        (spec("startFrom"), {"latest": True}),
+        rule="StartFrom.query_needs_path",
+    ),
+    Bad(
         "a backoff that shrinks",
         a_job(restart={"backoff": {"min": "10m"}}),
         "spec.restart.backoff.max",

@@ -156,6 +156,7 @@ GOOD: dict[str, Manifest] = {
     "from the newest lineage": a_job(startFrom={"latest": True}),
     "from a savepoint": a_job(startFrom={"savepoint": "orders-1"}),
     "from a path": a_job(startFrom={"path": "s3://streams/savepoints/orders-1"}),
+    "from a Spark checkpoint": a_job(startFrom={"path": "s3://streams/old/ckpt", "query": "orders"}),
     "from a time": a_job(startFrom={"timestamp": "2026-01-31T08:00:00Z"}),
     "from offsets": a_job(startFrom={"offsets": {"revenue": '{"orders":{"0":4711}}'}}),
     "from nothing": a_job(startFrom={"none": True}),

@@ -67,6 +67,15 @@ def test_a_published_runbook_is_linked_from_every_alert(helm: Path):
     assert links == {alert.name: f"{base}#{alert.name.lower()}" for alert in ALERTS}
 
 
+def test_people_get_their_rights_through_the_roles_of_kubernetes(helm: Path):
+    chart = rendered(helm)
+    view, edit = chart["ClusterRole/headrace-headrace-view"], chart["ClusterRole/headrace-headrace-edit"]
+    assert view["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+    assert "rbac.authorization.k8s.io/aggregate-to-view" not in edit["metadata"]["labels"]
+    left = rendered(helm, "userRoles.enabled=false")
+    assert not [name for name in left if name.endswith(("-view", "-edit"))]
+
+
 @pytest.mark.parametrize(
     "value",
     ["metrics.rules.runbookUrl=runbook", "metrics.serviceMonitor.interval=often", "metrics.podMonitor=1"],

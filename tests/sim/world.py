@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core import verification
-from headrace.core.actions import Action, DrainAttempt, PinRun, SeedRun, StartAttempt
+from headrace.core.actions import Action, DrainAttempt, PinRun, RestoreRun, SeedRun, StartAttempt
 from headrace.core.model import (
     AttemptPhase,
     Code,
@@ -26,6 +26,7 @@ from headrace.core.model import (
     Job,
     Observed,
     ObservedAttempt,
+    ObservedSavepoint,
     PinnedRun,
     Problem,
     QueryReport,
@@ -34,6 +35,7 @@ from headrace.core.model import (
 )
 from headrace.core.plan import plan
 from headrace.core.reports import seeded_queries
+from headrace.core.start import awaited_savepoint
 from headrace_jobs.store import seed_after_trial, seed_run
 from tests.sim.stream import INCOMPATIBLE, Stream
 
@@ -74,6 +76,9 @@ class World:
     seeds: dict[int, tuple[int, str | None]] = field(default_factory=dict)  # to_run -> (from_run, from_uid)
     seeded_queries: dict[int, tuple[SeededQuery, ...]] = field(default_factory=dict)
     seed_problem: str | None = None
+    # to_run -> (path, lineage, query)
+    restored: dict[int, tuple[str, str, str | None]] = field(default_factory=dict)
+    savepoints: dict[str, ObservedSavepoint] = field(default_factory=dict)
     earlier: EarlierLineage | None = None
     stream: Stream = field(default_factory=Stream)
     # What waits in the sources, if anybody knew.
@@ -102,10 +107,11 @@ class World:
                 for d in self.drivers
             ),
             pinned=dict(self.pinned),
-            seeded_runs=frozenset(self.seeds),
+            seeded_runs=frozenset(self.seeds) | frozenset(self.restored),
             seeded_queries=dict(self.seeded_queries),
             seed_problem=self.seed_problem,
             earlier=self.earlier,
+            savepoint=self.savepoints.get(awaited_savepoint(self.job, self.status) or ""),
         )
 
     def _report(self, driver: Driver) -> QueryReport:
@@ -151,6 +157,12 @@ class World:
                 assert not [d for d in self.drivers if d.live], "state copied under a live writer"
                 if self.seed_problem is None:
                     self._seed(action)
+            case RestoreRun():
+                begun = self.status.beginning
+                assert begun is not None and begun.run == action.to_run, "copied what no status names"
+                assert not [d for d in self.drivers if d.live], "state copied under a live writer"
+                if self.seed_problem is None:
+                    self.restored[action.to_run] = (action.path, action.lineage, action.query)
             case StartAttempt():
                 return self._start(action)
             case DrainAttempt():

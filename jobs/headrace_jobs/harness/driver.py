@@ -185,9 +185,11 @@ class Driver:
 
     def _run_application(self, jvm: DriverJvm) -> None:
         # Overlaps with the JVM's start.
+        from headrace_jobs.harness.beginnings import SeedLookup  # noqa: PLC0415
         from headrace_jobs.harness.spark_side import take_over_spark  # noqa: PLC0415
 
         run_file = self._run_file
+        seed = SeedLookup(run_file)
         program = find_program(run_file.application)
         self._parts.own = own = user_code(run_file.application, program)
         try:
@@ -196,7 +198,12 @@ class Driver:
             raise CannotStart(f"{error}. {_java_advice()}") from None
         try:
             spark = take_over_spark(
-                self._assignment, gateway, own=own, claim_body=claim_body(run_file), hooks=self._hooks()
+                self._assignment,
+                gateway,
+                own=own,
+                seed=seed,
+                claim_body=claim_body(run_file),
+                hooks=self._hooks(),
             )
         except UnsupportedSpark as error:
             raise CannotStart(str(error)) from None

@@ -148,7 +148,7 @@ def _application_failed(error: BaseException, own: UserCode) -> Ending:
             return Ending(Reason.STORE_UNAVAILABLE, str(error))
         case Refused():
             failure = failure_of_exception(error, own)
-            failure = Failure("Refused", str(error), failure.frame)
+            failure = Failure(error.error_class, str(error), failure.frame)
             return Ending(Reason.REFUSED, failure.sentence, failure, drain_seconds=FAILED_DRAIN_SECONDS)
         case SystemExit():
             told = error.code if isinstance(error.code, int) else repr(error.code)

@@ -7,6 +7,7 @@ import logging
 import platform
 import threading
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,8 +134,11 @@ def _key(run: int, query: str) -> str:
     return f"{run_directory(run)}/_plans/{query}.json"
 
 
-def note_when_proven(store: Store, run: int, query: ManagedQuery, meaning: Meaning) -> None:
-    """In the background, when the query has run its first batch: then the state is of this meaning."""
+def note_when_proven(store: Callable[[], Store], run: int, query: ManagedQuery, meaning: Meaning) -> None:
+    """In the background, when the query has run its first batch: then the state is of this meaning.
+
+    The store is opened as late: its client takes a while to load, and the first batch need not wait for it.
+    """
 
     def wait_and_write() -> None:
         pause = threading.Event()
@@ -142,7 +146,7 @@ def note_when_proven(store: Store, run: int, query: ManagedQuery, meaning: Meani
             while query.isActive and query.java.lastProgress() is None:
                 pause.wait(_LOOK_SECONDS)
             if query.java.lastProgress() is not None:
-                write_meaning(store, run, query.query_name, meaning)
+                write_meaning(store(), run, query.query_name, meaning)
         except (StoreError, Py4JError) as error:
             log.warning("what the state of query %s means could not be kept: %s", query.query_name, error)
 

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,6 +67,8 @@ class Rehearsal:
     _began: float = 0.0
     _seconds: float = 0.0
     _last_start: float = 0.0
+    _launching: int = 0
+    _expected: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -87,6 +89,7 @@ class Rehearsal:
         """Before the user's code runs."""
         with contextlib.suppress(StoreError):
             sweep_rehearsals(self.store, before=self._number)
+            self._expected = set(query_names(self.store, self.terms.from_run))
         self._begin_watching()
 
     def _begin_watching(self) -> None:
@@ -106,6 +109,20 @@ class Rehearsal:
 
     def launch(self, start: Start) -> ManagedQuery:
         """A query of the user's code, on its fork. Raises in the user's own line what is wrong with it."""
+        with self._being_launched():
+            return self._launch(start)
+
+    @contextlib.contextmanager
+    def _being_launched(self) -> Iterator[None]:
+        """A fork of much state takes its time: until its query runs, the rehearsal is not through."""
+        self._launching += 1
+        try:
+            yield
+        finally:
+            self._last_start = self.clock()
+            self._launching -= 1
+
+    def _launch(self, start: Start) -> ManagedQuery:
         check_sink(self.session, start)
         self.meanings.note(start)
         fork = self._fork(start.name)
@@ -117,7 +134,6 @@ class Rehearsal:
             start=lambda: self._start_muted(muted, fork),
             clock=self.clock,
         )
-        self._last_start = self.clock()
         self._replays[start.name] = replay
         self._notes += [note for note in [muted.note(), _note_on(fork)] if note]
         return self.registry.adopt(start.name, replay.begin(), start.state.scope, Part(replay, start.begin))
@@ -127,7 +143,7 @@ class Rehearsal:
         for query in self.registry.active():
             meaning = self.meanings.of(query.query_name)
             if meaning is not None:
-                note_when_proven(self.store, self.assignment.run_file.run, query, meaning)
+                note_when_proven(lambda: self.store, self.assignment.run_file.run, query, meaning)
 
     def result(self, outcome: str | None = None) -> dict[str, Any]:
         """What the status and the last words say."""
@@ -183,6 +199,8 @@ class Rehearsal:
     def _watch(self) -> None:
         while not self._through():
             if self.clock() - self._began > self.terms.time_limit_seconds:
+                if self._replays and self._nothing_runs():
+                    break  # whatever the script still does
                 if self._only_new_queries_left():
                     break
                 self._time_is_over()
@@ -192,11 +210,20 @@ class Rehearsal:
         self._judge()
 
     def _through(self) -> bool:
-        if any(query.isActive and not query.resting for query in self.registry.all()):
+        """All that was started is, and nothing more is to come, as far as one can tell from outside."""
+        if not self._nothing_runs():
             return False
         if self.application_finished() or (self.registry.awaited and self._replays):
             return True
-        return bool(self._replays) and self.clock() - self._last_start > _QUIET_SECONDS
+        # A script with a loop of its own neither waits nor ends. One that has not yet started what the
+        # incumbent runs is still at work.
+        started = bool(self._replays) and self._expected <= self._replays.keys()
+        return started and self.clock() - self._last_start > _QUIET_SECONDS
+
+    def _nothing_runs(self) -> bool:
+        return self._launching == 0 and not any(
+            query.isActive and not query.resting for query in self.registry.all()
+        )
 
     def _only_new_queries_left(self) -> bool:
         left = [query for query in self.registry.all() if query.isActive and not query.resting]
@@ -221,7 +248,8 @@ class Rehearsal:
         self.tell(RehearsalOver(Reason.REHEARSAL_TIMEOUT, message))
 
     def _judge(self) -> None:
-        if any(query.end is not None and query.end.failure for query in self.registry.all()):
+        ends = [query.end for query in self.registry.all() if query.end is not None]
+        if any(end.failure is not None or end.jvm_lost for end in ends):
             return  # the conductor knows
         try:
             self._compare()

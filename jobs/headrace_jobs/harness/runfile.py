@@ -80,6 +80,15 @@ class Kafka:
 
 
 @dataclass(frozen=True)
+class Start:
+    """Where sources begin in queries that have no checkpoint yet; one of the two."""
+
+    timestamp_millis: int | None = None
+    # By query: topic -> partition -> offset.
+    offsets: dict[str, dict[str, dict[str, int]]] | None = None
+
+
+@dataclass(frozen=True)
 class Rehearsal:
     """How a candidate is tried on a copy of the incumbent's state: docs/concepts/rehearsal.md."""
 
@@ -104,6 +113,7 @@ class RunFile:
     spark_conf: dict[str, str]
     trigger: Trigger
     kafka: Kafka | None
+    start: Start | None
     agent: AgentAddress
     termination_message_path: str
     process_file: str
@@ -156,6 +166,7 @@ def parse_run_file(text: str) -> RunFile:
         spark_conf=root.text_map("sparkConf"),
         trigger=_trigger(root.section("trigger")),
         kafka=_kafka(root.section_or_none("kafka")),
+        start=_start(root.section_or_none("start")),
         agent=_agent(root.section("agent")),
         termination_message_path=root.text("terminationMessagePath"),
         process_file=root.text("processFile"),
@@ -254,6 +265,17 @@ def _kafka_certificate(section: _Section | None) -> KafkaCertificate | None:
     return certificate
 
 
+def _start(section: _Section | None) -> Start | None:
+    if section is None:
+        return None
+    start = Start(
+        timestamp_millis=section.whole_or_none("timestampMillis", at_least=0),
+        offsets=section.offsets_or_none("offsets"),
+    )
+    section.refuse_the_rest()
+    return start
+
+
 def _agent(section: _Section) -> AgentAddress:
     agent = AgentAddress(
         host=section.text("host"),
@@ -330,6 +352,23 @@ class _Section:
         if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
             raise self._wrong(name, value, f"a whole number of at least {at_least}")
         return value
+
+    def whole_or_none(self, name: str, *, at_least: int) -> int | None:
+        return None if self._is_none(name) else self.whole(name, at_least=at_least)
+
+    def offsets_or_none(self, name: str) -> dict[str, dict[str, dict[str, int]]] | None:
+        if self._is_none(name):
+            return None
+        value = self._take(name)
+        try:
+            return {
+                query: {
+                    topic: {part: int(at) for part, at in parts.items()} for topic, parts in topics.items()
+                }
+                for query, topics in value.items()
+            }
+        except (AttributeError, TypeError, ValueError):
+            raise self._wrong(name, value, "offsets by query, topic and partition") from None
 
     def positive(self, name: str) -> float:
         value = self._take(name)

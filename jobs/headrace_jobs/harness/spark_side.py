@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from headrace_jobs.harness.assignment import Assignment
+from headrace_jobs.harness.beginnings import Beginnings, SeedLookup, beginnings
 from headrace_jobs.harness.checkpoint_control import CheckpointControl
 from headrace_jobs.harness.driver_jvm import Gateway
 from headrace_jobs.harness.endings import Event, QueryEnd
@@ -57,7 +59,13 @@ class Hooks:
 
 
 def take_over_spark(
-    assignment: Assignment, gateway: Gateway, *, own: UserCode, claim_body: str, hooks: Hooks
+    assignment: Assignment,
+    gateway: Gateway,
+    *,
+    own: UserCode,
+    seed: SeedLookup,
+    claim_body: str,
+    hooks: Hooks,
 ) -> SparkSide:
     """Opens the session, claims the run, and makes every query of user code one of ours.
 
@@ -79,7 +87,7 @@ def take_over_spark(
     functions = Functions(own)
     functions.take_over(patches)
     meanings = Meanings(session, functions)
-    store = open_store(run_file.store, options_in(run_file.spark_conf))
+    store = functools.cache(lambda: open_store(run_file.store, options_in(run_file.spark_conf)))
     rehearsal = None
     if assignment.rehearsing:
         readers = Readers()
@@ -89,13 +97,14 @@ def take_over_spark(
             registry,
             control,
             session,
-            store=store,
+            store=store(),
             readers=readers,
             meanings=meanings,
             tell=hooks.tell,
             application_finished=hooks.application_finished,
         )
-    launcher = _Launcher(assignment, registry, meanings, store, rehearsal)
+    starts = beginnings(assignment, seed.result(), control.batches)
+    launcher = _Launcher(assignment, registry, meanings, store, rehearsal, starts)
     take_over_writers(patches, assignment, launcher.launch)
     take_over_manager(patches, registry)
     context: Any = session.sparkContext
@@ -119,10 +128,12 @@ class _Launcher:
     assignment: Assignment
     registry: QueryRegistry
     meanings: Meanings
-    store: Store
+    store: Callable[[], Store]
     rehearsal: Rehearsal | None
+    beginnings: Beginnings
 
     def launch(self, start: Start) -> ManagedQuery:
+        start = self.beginnings.watching(start)
         if self.rehearsal is not None and self.rehearsal.takes():
             return self.rehearsal.launch(start)
         meaning = self.meanings.note(start)

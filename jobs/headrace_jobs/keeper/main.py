@@ -54,7 +54,9 @@ def check(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, 
 
 def seed(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, Any]]:
     store = open_store(arguments.store, s3)
-    done = seed_run(store, arguments.source, arguments.target, code_of=arguments.code_of)
+    # From another lineage, the job begins with it; from its own, it goes on.
+    begins = arguments.source.split("/")[0] != arguments.target.split("/")[0]
+    done = seed_run(store, arguments.source, arguments.target, code_of=arguments.code_of, begins=begins)
     return 0, {"reason": "Completed", "message": "", "seed": asdict(done)}
 
 

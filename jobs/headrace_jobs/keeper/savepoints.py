@@ -15,8 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
-from typing import Any
+from typing import Any, get_args
 
 from headrace_jobs.store import Store, open_store
 from headrace_jobs.store.errors import LineageError, SavepointError, SeedError
@@ -29,6 +28,7 @@ from headrace_jobs.store.savepoints import (
     Orphan,
     Pace,
     Progress,
+    Wish,
     collect,
     delete_savepoint,
     find_savepoints,
@@ -37,7 +37,7 @@ from headrace_jobs.store.savepoints import (
     read_manifest,
     record,
     recorded,
-    restore_savepoint,
+    seed_from,
     take_savepoint,
     verify_savepoint,
 )
@@ -67,10 +67,16 @@ def add_tasks(tasks: Any, common: argparse.ArgumentParser) -> None:
     taking.add_argument("--spec-digest")
     taking.add_argument("--time-limit-seconds", type=float)
 
-    restoring = _task(tasks, "restore", restore, [common, where, rate], "make a run from a savepoint")
+    restoring = _task(
+        tasks, "restore", restore, [common, rate], "make a run from a savepoint or a checkpoint"
+    )
+    restoring.add_argument(
+        "--from", "--savepoint", dest="source", required=True, help="its URL, or a path below --store"
+    )
     restoring.add_argument("--to", dest="run", required=True, help="<uid>/run-<n>")
-    restoring.add_argument("--lineage", choices=["keep", "new"], required=True)
-    restoring.add_argument("--from-store", help="where the savepoint lies, if not in --store")
+    restoring.add_argument("--lineage", choices=get_args(Wish), default="auto")
+    restoring.add_argument("--job", default="", help="<namespace>/<name>: another job's makes a fork")
+    restoring.add_argument("--query", help="the name of the query, for a plain Spark checkpoint")
 
     verifying = _task(tasks, "verify", verify, [common, where], "is a savepoint whole?")
     verifying.add_argument("--level", choices=["Objects", "State"], default="Objects")
@@ -131,36 +137,18 @@ def take(arguments: argparse.Namespace, s3: S3Options) -> Result:
 
 
 def restore(arguments: argparse.Namespace, s3: S3Options) -> Result:
-    target, source = arguments.store, arguments.from_store or arguments.store
-    root = _common_root(target, source)
-    savepoint, run = arguments.savepoint, arguments.run
-    if root is not None:
-        savepoint, run = (
-            f"{url.removeprefix(root)}/{path}".lstrip("/")
-            for url, path in ((source, savepoint), (target, run))
-        )
-    seed = restore_savepoint(
-        open_store(root or source, s3),
-        savepoint=savepoint,
-        run=run,
+    seed = seed_from(
+        arguments.source,
+        store=arguments.store,
+        run=arguments.run,
         lineage=arguments.lineage,
-        into=None if root is not None else open_store(target, s3),
+        job=arguments.job,
+        query=arguments.query,
+        s3=s3,
         pace=_pace(arguments),
         tell=_teller(None),
     )
     return 0, {"reason": "Completed", "message": "", "seed": asdict(seed)}
-
-
-def _common_root(one: str, other: str) -> str | None:
-    """The deepest place that holds both, so that the server can copy; None between two buckets."""
-    if one == other:
-        return one
-    parts = list(
-        takewhile(lambda pair: pair[0] == pair[1], zip(one.split("/"), other.split("/"), strict=False))
-    )
-    # scheme, nothing, bucket (or nothing and a first directory)
-    shortest = 3 if one.startswith("s3") else 4
-    return "/".join(part for part, _ in parts) if len(parts) >= shortest else None
 
 
 def verify(arguments: argparse.Namespace, s3: S3Options) -> Result:
@@ -211,7 +199,10 @@ def collect_orphans(arguments: argparse.Namespace, s3: S3Options) -> Result:
         older_than=timedelta(hours=arguments.older_than_hours),
         now=datetime.now(UTC),
     )
-    return 0, {"reason": "Completed", "message": _cost(found, dry=arguments.dry_run), **_report(found)}
+    told = {"reason": "Completed", "message": _cost(found, dry=arguments.dry_run), **_report(found)}
+    while len(json.dumps(told)) > _LARGEST_RESULT:
+        told["orphans"] = told["orphans"][:-1]
+    return 0, told
 
 
 def _report(found: list[Orphan]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ nothing is acknowledged to a source, and nothing is cleaned up there.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from headrace_jobs.store.interface import Entry, Store
 from headrace_jobs.store.mirror import Wanted, mirror
 from headrace_jobs.store.runs import LastBatches, Run, last_batches_of, run_directory
 from headrace_jobs.store.savepoints.logs import read_offsets
-from headrace_jobs.store.savepoints.restore import forked_id
+from headrace_jobs.store.savepoints.restore import forked
 from headrace_jobs.store.savepoints.take import check_tree, select_query
 from headrace_jobs.store.statefiles import Gone, is_state
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
@@ -221,7 +220,7 @@ class _Forking:
         target = self.target + key
         content = None
         if key == f"{self.query}/metadata":
-            content = json.dumps({"id": forked_id(f"{self.store.url}/{target}")}).encode()
+            content = forked(f"{self.store.url}/{target}")
         elif names_paths(key):
             urls = (f"{self.store.url}/{tree}".rstrip("/") for tree in (self.source, self.target))
             content = with_paths_moved(self.store.get(entry.key), *urls)

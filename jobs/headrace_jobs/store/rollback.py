@@ -17,7 +17,6 @@ What the candidate left uncommitted beside the entry (state, schemas) stays behi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -26,8 +25,9 @@ from headrace_jobs.store.errors import LineageError, NotFoundError, SeedError
 from headrace_jobs.store.interface import Entry, Store
 from headrace_jobs.store.mirror import Wanted, mirror
 from headrace_jobs.store.runs import LastBatches, Run, last_batches, newest_claim, run_directory, told_sinks
+from headrace_jobs.store.savepoints.lineage import FILE_SINK
 from headrace_jobs.store.savepoints.logs import read_lineage, read_offsets
-from headrace_jobs.store.savepoints.restore import FILE_SINK, forked_id
+from headrace_jobs.store.savepoints.restore import forked
 from headrace_jobs.store.seed import Seed, copy_code, earlier_seed, is_seeded, write_marker
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
 
@@ -182,8 +182,7 @@ def _wanted(store: Store, entry: Entry, origin: str, target: str, way: Way) -> W
         urls = (f"{store.url}/{place}".rstrip("/") for place in (source, target))
         return Wanted(entry, target + key, content=with_paths_moved(store.get(entry.key), *urls))
     if way == "Rewound" and key.endswith("/metadata") and key.count("/") == 1:
-        forked = json.dumps({"id": forked_id(f"{store.url}/{target}{key}")}).encode()
-        return Wanted(entry, target + key, content=forked)
+        return Wanted(entry, target + key, content=forked(f"{store.url}/{target}{key}"))
     return Wanted(entry, target + key)
 
 

@@ -17,6 +17,7 @@ Beside the runs lies _scaling/ring.json: what the autoscaler has decided and rem
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from headrace_jobs.store.errors import NotFoundError
@@ -54,7 +55,11 @@ def last_batches(store: Store, run: Run) -> dict[str, LastBatches]:
 
 def last_batches_of(store: Store, run: Run, query: str) -> LastBatches:
     """Of one query; of one that is not there, none."""
-    checkpoint = f"{run_directory(run)}/queries/{query}"
+    return checkpoint_batches(store, f"{run_directory(run)}/queries/{query}")
+
+
+def checkpoint_batches(store: Store, checkpoint: str) -> LastBatches:
+    """The same for the checkpoint of one query, wherever it lies."""
     # Commits first: while the query goes on, its offsets are never behind them.
     commits = _newest(store, f"{checkpoint}/commits")
     return LastBatches(offsets=_newest(store, f"{checkpoint}/offsets"), commits=commits)
@@ -83,6 +88,12 @@ def read_claim(store: Store, run: Run, attempt: int) -> dict[str, Any] | None:
 def tell_sink(store: Store, run: Run, query: str, description: str) -> None:
     """Kept beside the checkpoint, which does not know it: some sinks cannot follow a fork."""
     store.put(f"{run_directory(run)}/_sinks/{query}", description.encode())
+
+
+def tell_sinks(store: Store, run: Run, sinks: Mapping[str, str]) -> None:
+    """What is known of a run's sinks goes with its state: it may be copied again before a query starts."""
+    for query, description in sinks.items():
+        tell_sink(store, run, query, description)
 
 
 def told_sinks(store: Store, run: Run) -> dict[str, str]:

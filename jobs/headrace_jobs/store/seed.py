@@ -16,7 +16,15 @@ from dataclasses import asdict, dataclass, field
 from headrace_jobs.store.errors import NotFoundError, SeedError, SourceChangedError
 from headrace_jobs.store.interface import Copy, Entry, Store
 from headrace_jobs.store.mirror import Wanted, mirror
-from headrace_jobs.store.runs import LastBatches, Run, last_batches, newest_claim, run_directory
+from headrace_jobs.store.runs import (
+    LastBatches,
+    Run,
+    last_batches,
+    newest_claim,
+    run_directory,
+    tell_sinks,
+    told_sinks,
+)
 from headrace_jobs.store.statefiles import is_state
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
 
@@ -34,6 +42,9 @@ class Seed:
     objects: int
     size_bytes: int
     rewritten: int
+    binding: bool = False
+    """The job begins with this: a query that is not in it would begin from nothing, in silence."""
+    lineage: str = "keep"
     ways: dict[str, str] = field(default_factory=dict[str, str])
     """By query, where there was something to decide: see rollback.py."""
 
@@ -42,18 +53,22 @@ def is_seeded(store: Store, run: Run) -> bool:
     return read_seed(store, run) is not None
 
 
-def seed_run(store: Store, from_run: Run, to_run: Run, *, code_of: Run | None = None) -> Seed:
+def seed_run(
+    store: Store, from_run: Run, to_run: Run, *, code_of: Run | None = None, begins: bool = False
+) -> Seed:
     """Copies the queries of a stopped run. May be called again at any time: it goes on where it was.
 
-    `code_of`: the run whose copies of the application's files are taken over, too.
+    `code_of`: the run whose copies of the application's files are taken over, too. `begins`: the job begins
+    with it; until a driver has begun, it may begin with something else instead.
     """
-    done = earlier_seed(store, to_run, source=run_directory(from_run))
+    done = earlier_seed(store, to_run, source=run_directory(from_run), replace=begins)
     if done is not None:
         return done
     source, target = (f"{run_directory(run)}/queries/" for run in (from_run, to_run))
     sources = list(store.list(source))
     wanted = [_wanted(store, entry, source, target) for entry in sources]
     mirror(store, wanted, target)
+    tell_sinks(store, to_run, told_sinks(store, from_run))
     copy_code(store, code_of, to_run)
     seed = Seed(
         from_run=run_directory(from_run),
@@ -61,9 +76,16 @@ def seed_run(store: Store, from_run: Run, to_run: Run, *, code_of: Run | None = 
         objects=len(sources),
         size_bytes=sum(entry.size for entry in sources),
         rewritten=sum(one.content is not None for one in wanted),
+        binding=begins or _still_binds(store, from_run),
     )
     write_marker(store, to_run, seed)
     return seed
+
+
+def _still_binds(store: Store, run: Run) -> bool:
+    """What a run was to begin with binds the next one, too, as long as none of its queries has moved."""
+    seed = read_seed(store, run)
+    return seed is not None and seed.binding and last_batches(store, run) == seed.batches
 
 
 def copy_ahead(store: Store, from_run: Run, to_run: Run) -> int:
@@ -89,18 +111,23 @@ def copy_ahead(store: Store, from_run: Run, to_run: Run) -> int:
         return sum(pool.map(copy, [entry for key, entry in keys if key not in there and is_state(key)]))
 
 
-def earlier_seed(store: Store, to_run: Run, *, source: str) -> Seed | None:
-    """What the run was seeded with, if it was. Raises when it cannot be seeded from this source any more."""
+def earlier_seed(store: Store, to_run: Run, *, source: str, replace: bool = False) -> Seed | None:
+    """What the run was seeded with, if it was. Raises when it cannot be seeded from this source any more.
+
+    With `replace`, another seed goes as long as nobody has begun with it: it was a mistake, corrected since.
+    """
     done = read_seed(store, to_run)
-    if done is not None:
-        if done.from_run != source:
-            raise SeedError(f"{run_directory(to_run)} was already seeded from {done.from_run}")
+    if done is not None and done.from_run == source:
         return done
+    if done is not None and not replace:
+        raise SeedError(f"{run_directory(to_run)} was already seeded from {done.from_run}")
     claimed_by = newest_claim(store, to_run)
     if claimed_by is not None:
         raise SeedError(
             f"{run_directory(to_run)} is in use by attempt {claimed_by}: it can not be seeded any more"
         )
+    if done is not None:
+        store.delete_many([posixpath.join(run_directory(to_run), _MARKER)])
     return None
 
 

@@ -9,9 +9,11 @@ from headrace.api.lifecycle import Restart, StartFrom, Trigger
 from headrace.api.model import Change
 from headrace.api.names import (
     API_VERSION,
+    COLLECT_ANNOTATION,
     FINALIZER,
     GROUP,
     PAUSE_ANNOTATION,
+    RESTORE_ANNOTATION,
     ROLLBACK_ANNOTATION,
     SAVEPOINT_FINALIZER,
     VERSION,
@@ -27,6 +29,8 @@ from headrace.api.savepoint import (
 from headrace.api.scaling import Autoscaling
 from headrace.api.status import (
     Attempt,
+    Beginning,
+    Collection,
     Condition,
     ExecutorsStatus,
     HistoryEntry,
@@ -44,16 +48,20 @@ from headrace.api.streamjob import StreamJob, StreamJobSpec
 
 __all__ = [
     "API_VERSION",
+    "COLLECT_ANNOTATION",
     "FINALIZER",
     "GROUP",
     "PAUSE_ANNOTATION",
+    "RESTORE_ANNOTATION",
     "ROLLBACK_ANNOTATION",
     "SAVEPOINT_FINALIZER",
     "VERSION",
     "Application",
     "Attempt",
     "Autoscaling",
+    "Beginning",
     "Change",
+    "Collection",
     "Condition",
     "Duration",
     "ExecutorsStatus",

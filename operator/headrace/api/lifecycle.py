@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
@@ -196,6 +197,17 @@ OFFSETS = free_text(
 )
 
 
+QUERY_NAME = Form(
+    expects="the name of a query: letters, digits, '-', '_' and '.'",
+    pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
+    example="clicks",
+    max_length=100,
+    suggest=lambda value: (
+        re.sub(r"[^A-Za-z0-9_.-]+", "-", value).strip("-._") or None if isinstance(value, str) else None
+    ),
+)
+
+
 def _only_true(value: object) -> object:
     """`1 == True` in Python, and so to pydantic; not in a manifest."""
     if value is not True:
@@ -218,10 +230,19 @@ class StartFrom(ApiModel):
         "A StreamSavepoint of this namespace; another job's makes a fork.", default=None
     )
     path: Location | None = live_field(
-        "A savepoint or checkpoint in a store, also where no StreamSavepoint is left of it.", default=None
+        """A savepoint in a store, also where no StreamSavepoint is left of it; or a checkpoint to adopt: a
+        run of Headrace, or a plain Spark checkpoint of one query. It is copied, never written to.""",
+        default=None,
+    )
+    query: Annotated[str, QUERY_NAME] | None = live_field(
+        """With `path` to a plain Spark checkpoint: the name that its query has in the job. Default: the last
+        part of the path.""",
+        default=None,
     )
     timestamp: Annotated[str, TIMESTAMP] | None = live_field(
-        "No state; sources are read from this time on (sources that can: Kafka).", default=None
+        """No state; sources are read from this time on (sources that can: Kafka). It holds for each query
+        that has no checkpoint yet.""",
+        default=None,
     )
     offsets: dict[str, Annotated[str, OFFSETS]] | None = live_field(
         """No state; for each query by name, the offsets to start at, as the JSON that Spark's
@@ -239,6 +260,20 @@ class StartFrom(ApiModel):
     )
     def one_start(self) -> Broken | None:
         return exactly_one(self, *_STARTS, what="where to start", example=("latest", True))
+
+    @rule(
+        cel="!has(self.query) || has(self.path)",
+        message="query names the query of the checkpoint at path, and needs it",
+    )
+    def query_needs_path(self) -> Broken | None:
+        if self.query is None or self.path is not None:
+            return None
+        return Broken(
+            message="query has no meaning without path",
+            at=("query",),
+            fix="remove query, or say path",
+            edits=(Remove(("query",)),),
+        )
 
 
 class Backoff(ApiModel):

@@ -123,9 +123,19 @@ class Run(StatusModel):
     seeded_from: str | None = plain_field(
         "Where its state comes from: a run, a savepoint, or `none`.", default=None
     )
+    started_from: str | None = plain_field(
+        "What `spec.startFrom` said when the job began with this run.", default=None
+    )
     changes: Items[str] = plain_field("Fields that differ from the run before.", default=(), max_length=32)
     attempt: Attempt | None = plain_field("Its newest attempt.", default=None)
     started_at: Timestamp | None = plain_field("When it began.", default=None)
+
+
+class Beginning(StatusModel):
+    """A run that is being made from what `spec.startFrom` says, before it can begin."""
+
+    run: int = plain_field("Its number; another start is another run, with a path of its own.", ge=1)
+    start: str = plain_field("What it starts from.")
 
 
 class Operation(StatusModel):
@@ -237,6 +247,16 @@ class QueryLineage(StatusModel):
     id: str = plain_field("Id in its checkpoint's metadata; sinks de-duplicate by it.")
 
 
+class Collection(StatusModel):
+    """What was found of savepoints that were never finished, or removed, and lies there still."""
+
+    asked: str = plain_field("The value of the annotation `headrace.dev/collect-savepoints` it answers.")
+    message: str = plain_field("What was found or removed, or why it could not be.", default="")
+    objects: int | None = plain_field("How many objects.", default=None, ge=0)
+    bytes: int | None = plain_field("How big they are together.", default=None, ge=0)
+    at: Timestamp | None = plain_field("When.", default=None)
+
+
 class StreamJobStatus(StatusModel):
     """What Headrace knows and does about a StreamJob."""
 
@@ -257,6 +277,10 @@ class StreamJobStatus(StatusModel):
     )
     run: Run | None = plain_field("The run that writes, or is about to.", default=None)
     operation: Operation | None = plain_field("The change under way.", default=None)
+    beginning: Beginning | None = plain_field("What the job is about to begin with.", default=None)
+    restored: str | None = plain_field(
+        "The last value of the annotation `headrace.dev/restore` that was carried out.", default=None
+    )
     executors: ExecutorsStatus = plain_field("The executors.", default=ExecutorsStatus())
     lag: LagStatus | None = plain_field("How far behind.", default=None)
     lineage: Items[QueryLineage] = plain_field(
@@ -269,6 +293,9 @@ class StreamJobStatus(StatusModel):
         "The version that was rolled back, while the spec still asks for it.", default=None
     )
     last_savepoint: str | None = plain_field("Name of the newest good StreamSavepoint.", default=None)
+    collection: Collection | None = plain_field(
+        "The last look for what savepoints have left behind.", default=None
+    )
     completed_at: Timestamp | None = plain_field("When a finite job last ended by itself.", default=None)
     next_start_at: Timestamp | None = plain_field("When a scheduled job is due.", default=None)
     history: Items[HistoryEntry] = plain_field("Runs of the past, newest first.", default=(), max_length=10)

@@ -209,6 +209,7 @@ def against_local(
             applied=applied,
             status=status,
             code=pinned["code"] if pinned is not None else None,
+            saves=False,
         )
     return Edit(
         job=job,

@@ -22,7 +22,9 @@ def main() -> None:
 
 @main.command()
 @click.argument("manifest", type=EXISTING_FILE)
-@click.option("--fresh", is_flag=True, help="Forget the job's state on this machine and begin anew.")
+@click.option(
+    "--fresh", is_flag=True, help="Forget the job's state on this machine and begin anew. Savepoints stay."
+)
 @click.option(
     "--once", is_flag=True, help="Work off what there is now, then stop; exit 1 on the first failure."
 )
@@ -97,6 +99,27 @@ def validate(manifests: tuple[Path, ...]) -> None:
     for result in results:
         click.echo(result.text)
     sys.exit(0 if all(result.good for result in results) else 1)
+
+
+class _SavepointGroup(click.Group):
+    """Loaded when it is asked for: `headrace --help` stays fast."""
+
+    def _loaded(self) -> click.Group:
+        from headrace.cli.local_savepoints import LOCAL  # noqa: PLC0415
+        from headrace.cli.savepoints import savepoint_commands  # noqa: PLC0415
+
+        return savepoint_commands("headrace", LOCAL)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return self._loaded().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return self._loaded().get_command(ctx, cmd_name)
+
+
+@main.group(cls=_SavepointGroup)
+def savepoint() -> None:
+    """Take, check, restore and remove savepoints of a job of this machine."""
 
 
 @main.command()

@@ -57,8 +57,6 @@ class ClusterSavepoints:
             return found
         with _refusing():
             asked = self.cluster.patch(STREAM_SAVEPOINTS, name, {"spec": {"verify": level}})
-        if not self.wait:
-            return found
         return self._wait(name, _checked_to(level, asked["metadata"].get("generation", 0)), lambda _: None)
 
     def restore(self, name: str) -> str:
@@ -259,11 +257,11 @@ def _words(*, job: str, namespace: str | None, context: str | None, **_: object)
 
 def savepoint_group() -> click.Group:
     group = savepoint_commands("kubectl streamjob", Target(parameters=_parameters, open=_open, words=_words))
-    for verb in ("create", "verify", "import"):
-        group.commands[verb].params += [
-            click.Option(["--no-wait"], is_flag=True, help="Ask for it, and do not stay."),
-            click.Option(
-                ["--timeout"], type=click.IntRange(min=1), default=3600, show_default=True, help="Seconds."
-            ),
-        ]
+    stay = click.Option(
+        ["--timeout"], type=click.IntRange(min=1), default=3600, show_default=True, help="Seconds."
+    )
+    leave = click.Option(["--no-wait"], is_flag=True, help="Ask for it, and do not stay.")
+    # Of a check the answer is wanted: there is no leaving before it.
+    for verb, options in (("create", (leave, stay)), ("import", (leave, stay)), ("verify", (stay,))):
+        group.commands[verb].params += options
     return group

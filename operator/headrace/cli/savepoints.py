@@ -80,7 +80,8 @@ def savepoint_commands(program: str, target: Target) -> click.Group:
 
 def _command(verb: Callable[..., int], program: str, target: Target) -> Callable[..., None]:
     """A verb is `work(backend, suggest, **its own parameters) -> exit code`; the rest names the job."""
-    own = {parameter.name for parameter in getattr(verb, "__click_params__", ())}
+    parameters: list[click.Parameter] = list(getattr(verb, "__click_params__", ()))
+    own = {parameter.name for parameter in parameters}
 
     @functools.wraps(verb)
     def command(**given: Any) -> None:
@@ -97,6 +98,8 @@ def _command(verb: Callable[..., int], program: str, target: Target) -> Callable
             code = 2
         sys.exit(code)
 
+    # A list of its own: those that name the job are added to it, and others may name it otherwise.
+    vars(command)["__click_params__"] = parameters
     return command
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from headrace.api import StreamJobSpec
 from headrace.core.savepoints import Cause
@@ -33,6 +34,27 @@ class SeedRun:
     # The run whose copies of the application's files are taken over; None: the new run fetches them anew.
     code_of: int | None = None
 
+    @property
+    def what(self) -> str:
+        return f"the state of run {self.from_run}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoreRun:
+    """Make a new run from a savepoint, or from a checkpoint that lies somewhere. What is there stays."""
+
+    path: str
+    to_run: int
+    # `forward`: this job goes on; the store decides whether its sinks allow that. `new`: a fork. `auto`: the
+    # one or the other, by the job that the savepoint says it is of.
+    lineage: Literal["forward", "new", "auto"]
+    # What the query of a plain checkpoint is called.
+    query: str | None = None
+
+    @property
+    def what(self) -> str:
+        return f"the state at {self.path}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class StartAttempt:
@@ -41,6 +63,8 @@ class StartAttempt:
     run: int
     attempt: int
     epoch: int
+    # What spec.startFrom said when the job began, as the status has it.
+    started_from: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +136,25 @@ class RemoveSavepoint:
     why: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class CollectOrphans:
+    """Have a keeper look for what savepoints have left behind, and remove it unless it is a dry run."""
+
+    asked: str
+    path: str
+    """Of the newest run."""
+    dry_run: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndCollecting:
+    """What the keeper had to say is in the status: its pod may go."""
+
+
 Action = (
     PinRun
     | SeedRun
+    | RestoreRun
     | StartAttempt
     | DrainAttempt
     | AbandonAttempt
@@ -125,4 +165,6 @@ Action = (
     | StopDeleting
     | TakeSavepoint
     | RemoveSavepoint
+    | CollectOrphans
+    | EndCollecting
 )

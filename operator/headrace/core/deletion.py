@@ -95,8 +95,10 @@ def _remove(context: Context) -> Decision:
 
 def _has_no_state(context: Context) -> bool:
     """No attempt was ever intended, and nothing was copied for one."""
-    seen = context.observed
-    return context.status.run is None and not (seen.attempts or seen.seeded_runs or seen.lingering)
+    seen, status = context.observed, context.status
+    if status.run is not None or status.beginning is not None:
+        return False
+    return not (seen.attempts or seen.seeded_runs or seen.lingering)
 
 
 def _deleting(context: Context, message: str, *actions: Action) -> Decision:

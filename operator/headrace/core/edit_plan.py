@@ -14,7 +14,7 @@ from enum import StrEnum
 from headrace.api import Change, StreamJob, StreamJobSpec, StreamJobStatus
 from headrace.core.changes import Changed, ChangePlan, classify
 from headrace.core.decision import Context
-from headrace.core.edit_steps import Step, sentence, steps_of_first_run, steps_of_upgrade
+from headrace.core.edit_steps import Step, rehearsed, sentence, steps_of_first_run, steps_of_upgrade
 from headrace.core.expectations import (
     NO_FIGURES,
     Expectation,
@@ -68,6 +68,8 @@ class Running:
     code: str | None = None
     paused: bool = False
     deleting: bool = False
+    # Whether savepoints are taken before steps: `headrace dev` takes those that are asked for only.
+    saves: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,13 +146,17 @@ def what_changes(running: Running, new: StreamJobSpec) -> ChangePlan:
 
 def _with_upgrade(common: EditPlan, edit: Edit, running: Running) -> EditPlan:
     new, status = edit.job.spec, running.status
-    gap = gap_of_upgrade(new, status, edit.figures)
+    gap = gap_of_upgrade(new, status, edit.figures, warm=rehearsed(new))
     guarantees = guarantees_for(edit.figures.sinks)
     finds, misses = rehearsal_of(new)
     return replace(
         common,
         steps=steps_of_upgrade(
-            new, status, way_back=way_back(_as_planner_sees(edit, running)), paused=running.paused
+            new,
+            status,
+            way_back=way_back(_as_planner_sees(edit, running)),
+            paused=running.paused,
+            saves=running.saves,
         ),
         without_state=new.upgrade.strategy == "Stateless",
         gap=gap,
@@ -299,12 +305,13 @@ _FINDS = (
     "imports, arguments and errors of the program outside of queries",
     "a plan that Spark refuses; sources that cannot be read",
     "state that does not fit: other keys, types, aggregates or stateful operators",
+    "state that Spark accepts, but that means something else (a sum that becomes a max)",
     "errors of UDFs and parsing on the replayed rows; memory that does not suffice for them",
 )
 _MISSES = (
     "missing rights or errors at the sinks: they are muted",
-    "a change of meaning on the same types (a sum that becomes a max)",
-    "rows that are rarer than the replayed ones; load beyond them",
+    "rows that are rarer than the replayed ones; load beyond them; what only shows after hours",
+    "other values of constants and tables that your functions use",
 )
 
 
@@ -313,6 +320,8 @@ def rehearsal_of(new: StreamJobSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
     policy = new.upgrade
     if policy.strategy != "Rehearsed":
         return (), (f"anything: upgrade.strategy is {policy.strategy}, nothing is rehearsed",)
+    if not rehearsed(new):
+        return (), ("anything: this version of Headrace rehearses nothing yet; it is a Cold upgrade",)
     if policy.rehearsal.call_foreach_batch:
         return (*_FINDS, "errors inside foreachBatch, as far as your code runs while rehearsing"), _MISSES
     return _FINDS, ("errors inside foreachBatch: its frame is computed and thrown away", *_MISSES)

@@ -13,6 +13,10 @@ from headrace.core.model import Code
 
 StepName = Literal["wait", "savepoint", "rehearse", "drain", "copy", "start", "verify", "promote"]
 
+# Whether an upgrade asks for the rehearsal that `upgrade.strategy: Rehearsed` stands for. A plan promises
+# nothing that is not done; a test ties this to the fields that have an effect.
+REHEARSES = False
+
 # States in which no driver writes, so that there is nothing to drain.
 _AT_REST = frozenset({"Suspended", "Completed", "Failed", "Backoff", "Detached", "Stalled", ""})
 
@@ -24,20 +28,21 @@ class Step:
 
 
 def steps_of_upgrade(
-    new: StreamJobSpec, status: StreamJobStatus, *, way_back: int | None, paused: bool
+    new: StreamJobSpec, status: StreamJobStatus, *, way_back: int | None, paused: bool, saves: bool
 ) -> tuple[Step, ...]:
     """From the run that writes now to the one that the edit asks for; `way_back` is the run to return to."""
-    return (*_steps(new, status, paused=paused), Step("promote", _ending(new, next_run(status), way_back)))
+    steps = _steps(new, status, paused=paused, saves=saves and new.savepoints.on_upgrade)
+    return (*steps, Step("promote", _ending(new, next_run(status), way_back)))
 
 
-def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool) -> Iterator[Step]:
+def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool, saves: bool) -> Iterator[Step]:
     assert status.run is not None  # there is something to upgrade
     old, number = status.run.number, next_run(status)
     yield from _waits(new, status, paused=paused)
     policy = new.upgrade
-    if new.savepoints.on_upgrade:
+    if saves:
         yield Step("savepoint", f"a savepoint of run {old} is taken; the job does not notice")
-    if policy.strategy == "Rehearsed":
+    if rehearsed(new):
         rehearsal = policy.rehearsal
         yield Step(
             "rehearse",
@@ -59,6 +64,10 @@ def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool) -> Iter
     yield Step(
         "verify", f"for {policy.verify_window}: batches commit, the backlog does not grow, no attempt fails"
     )
+
+
+def rehearsed(new: StreamJobSpec) -> bool:
+    return REHEARSES and new.upgrade.strategy == "Rehearsed"
 
 
 def _ending(new: StreamJobSpec, number: int, way_back: int | None) -> str:

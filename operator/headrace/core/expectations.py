@@ -49,9 +49,11 @@ def gap_of_live() -> Expectation:
     return Expectation(text="none: the driver is not touched", low_seconds=0.0, high_seconds=0.0)
 
 
-def gap_of_upgrade(new: StreamJobSpec, status: StreamJobStatus, figures: Figures) -> Expectation:
+def gap_of_upgrade(
+    new: StreamJobSpec, status: StreamJobStatus, figures: Figures, *, warm: bool
+) -> Expectation:
     """Time without a commit, between the last batch of the old run and the first of the new one."""
-    parts = [_drain(new, status, figures), _copy(figures), _start(status)]
+    parts = [_drain(new, status, figures), _copy(figures), _start(status, warm=warm)]
     known = [part for part in parts if isinstance(part, _Part)]
     unknown = [part for part in parts if isinstance(part, str)]
     low, high = sum(part.low for part in known), sum(part.high for part in known)
@@ -115,13 +117,18 @@ def _copy(figures: Figures) -> _Part | str:
     return _Part(0.0, seconds, f"copy: at most what the last savepoint took, {_shown(seconds)}")
 
 
-def _start(status: StreamJobStatus) -> _Part | str:
+def _start(status: StreamJobStatus, *, warm: bool) -> _Part | str:
     """From the order to start the driver to Ready, as this run itself did it."""
     run, ready = status.run, status.condition("Ready")
     began = run.attempt.started_at if run is not None and run.attempt is not None else None
     if began is None or ready is None or ready.status != "True" or ready.last_transition_time < began:
         return "start: this run has not been seen to start"
     seconds = (ready.last_transition_time - began).total_seconds()
+    if warm:
+        told = (
+            f"start: none if the rehearsed version waits warm; {_shown(seconds)} if there is no room for both"
+        )
+        return _Part(0.0, seconds, told)
     return _Part(
         seconds,
         seconds,

@@ -38,6 +38,8 @@ class Job:
     generation: int
     spec: StreamJobSpec
     paused: bool = False
+    # A request to go back to a savepoint: its name, and whatever makes it another request than the last.
+    restore: str | None = None
     # Asked for by annotation; a Problem where it cannot be read.
     rollback: RollbackRequest | Problem | None = None
     # The spec as it stands cannot be taken; `spec` is then the one that the run was pinned with.
@@ -51,6 +53,8 @@ class Job:
     # The finalizer that these two take is there.
     held: bool = False
     deleting: bool = False
+    # What the annotation asks for that has orphans of savepoints looked for.
+    collect: str | None = None
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,20 @@ class EarlierLineage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ObservedSavepoint:
+    """The savepoint that a job is about to start from."""
+
+    name: str
+    # Of the same namespace.
+    job: str
+    # None until it is Ready.
+    path: str | None = None
+    # Why it is not, and whether that may change by itself.
+    problem: str = ""
+    lasting: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class SeededQuery:
     """What a query of a new run begins with, as the keeper decided from the logs (store/rollback.py)."""
 
@@ -189,6 +207,20 @@ class Removal(StrEnum):
 
     UNDER_WAY = "UnderWay"
     DONE = "Done"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedCollecting:
+    """A keeper that looks for orphans, or did."""
+
+    # Digest of what was asked.
+    asked: str
+    ended: bool
+    # False where the platform refused it.
+    pod: bool = True
+    message: str = ""
+    objects: int | None = None
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,6 +241,8 @@ class Observed:
     # What the autoscaler last had to say that is worth a word; None before it has looked.
     advice: Advice | None = None
     earlier: EarlierLineage | None = None
+    # None where there is none of that name, or where nobody needs to know.
+    savepoint: ObservedSavepoint | None = None
     # Of a deleted job: whoever beside its drivers may still write into the store, by name.
     lingering: tuple[str, ...] = ()
     removal: Removal | None = None
@@ -219,3 +253,5 @@ class Observed:
     savepoints: tuple[Known, ...] | None = None
     # Why the platform refused to make one.
     savepoint_problem: Problem | None = None
+    # The look for what savepoints have left behind; None where there is none.
+    collecting: ObservedCollecting | None = None

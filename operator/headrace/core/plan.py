@@ -10,7 +10,9 @@ The questions are asked in order; the first that applies decides:
     asked to stop?     suspend or detach: drain, take a savepoint, keep the checkpoint   (core/gates.py)
     no run yet?        pin and start run 1                                    (core/beginning.py)
     earlier lineage?   found in the store by the first attempt: wait until spec.startFrom says what to do
-    asked to go back?  to an earlier version, by annotation                   (core/rollback.py)
+    start refused?     what it was to start from did not fit, and is not said any more
+    asked to go back?  to a savepoint, by annotation                          (core/restoring.py)
+                       to an earlier version, by annotation                   (core/rollback.py)
     upgrade begun?     carry it on from the step in the status                (core/upgrade.py)
     edited?            begin an upgrade, or refuse the edit with the reason and leave the job alone
     otherwise          keep the attempt alive: start, watch, restart with backoff, or by its schedule
@@ -32,14 +34,16 @@ from dataclasses import replace
 from datetime import datetime
 
 from headrace.api import PAUSE_ANNOTATION, StreamJobStatus
-from headrace.core import attempts, beginning, deletion, gates, rollback, upgrade, verification
+from headrace.core import attempts, beginning, deletion, gates, restoring, rollback, upgrade, verification
 from headrace.core.actions import AbandonAttempt, DrainAttempt
 from headrace.core.changes import classify
+from headrace.core.collecting import collect_orphans
 from headrace.core.conditions import Fact, with_facts
-from headrace.core.decision import Context, Decision, Plan, Sentence, progress_facts, stalled
+from headrace.core.decision import Context, Decision, Plan, progress_facts, stalled
 from headrace.core.edit_steps import live_news, sentence
 from headrace.core.executors import executors_status, kept_conditions, lag_status, scaling_facts
 from headrace.core.model import Code, Job, Observed, ObservedAttempt
+from headrace.core.refusing import refuse_edit
 from headrace.core.saving import keep_savepoints
 
 Question = Callable[[Context], Decision | None]
@@ -51,7 +55,7 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
     shown = replace(context, refused=decision.refused)
     facts = (*decision.facts, *rollback.facts(decision.status), *scaling_facts(shown))
-    saving = keep_savepoints(context)
+    saving, collecting = keep_savepoints(context), collect_orphans(context)
     after = decision.status.model_copy(
         update={
             "state": decision.state,
@@ -60,12 +64,13 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
             "executors": executors_status(shown),
             "lag": lag_status(shown),
             "last_savepoint": saving.last,
+            "collection": collecting.status,
         }
     )
     return Plan(
         status=after,
-        actions=(*deletion.hold(job), *decision.actions, *saving.actions),
-        says=(*live_news(context, after), *decision.says, *saving.says),
+        actions=(*deletion.hold(job), *decision.actions, *saving.actions, *collecting.actions),
+        says=(*live_news(context, after), *decision.says, *saving.says, *collecting.says),
         recheck_at=decision.recheck_at,
         schedule_at=saving.look_at,
         savepoints=saving.summary,
@@ -151,7 +156,7 @@ def edited(context: Context) -> Decision | None:
     run = context.status.run
     assert run is not None  # first_run answered before
     if (refusal := upgrade.refusal(context)) is not None:
-        return _refused_edit(context, refusal.reason, refusal.message)
+        return refuse_edit(context, refusal.reason, refusal.message)
     code = context.observed.code
     assert isinstance(code, Code)  # else it was refused
     pinned = context.observed.pinned.get(run.number)
@@ -161,14 +166,14 @@ def edited(context: Context) -> Decision | None:
     if pinned.code == code.digest and not change.needs_run:
         return None
     if (problem := rollback.stands_rejected(context)) is not None:
-        return _refused_edit(context, problem.reason, problem.message)
+        return refuse_edit(context, problem.reason, problem.message)
     code_changed = pinned.code != code.digest
     return upgrade.begin(context, sentence(change, context.job.spec, code_changed=code_changed), change)
 
 
 def refused_request(context: Context) -> Decision | None:
     problem = rollback.request_problem(context)
-    return _refused_edit(context, problem.reason, problem.message) if problem is not None else None
+    return refuse_edit(context, problem.reason, problem.message) if problem is not None else None
 
 
 QUESTIONS: tuple[Question, ...] = (
@@ -180,30 +185,14 @@ QUESTIONS: tuple[Question, ...] = (
     asked_to_stop,
     beginning.first_run,
     beginning.earlier_lineage,
+    beginning.refused_start,
+    restoring.restore,
     rollback.requested,
     upgrade.under_way,
     edited,
     refused_request,
     verification.watch,
 )
-
-
-def _refused_edit(context: Context, reason: str, message: str) -> Decision:
-    """The edit is not taken; what runs goes on, under the spec it was pinned with."""
-    watched = verification.watch(context.refusing(reason, message))
-    decided = replace(_still_refusing(watched, reason, message), refused=Sentence(reason, message))
-    already = any(
-        c.type == "Stalled" and c.reason == reason and c.message == message for c in context.conditions
-    )
-    return decided if already else decided.saying(Sentence(reason, message))
-
-
-def _still_refusing(decided: Decision, reason: str, message: str) -> Decision:
-    """The edit stands refused also while a driver starts or waits, unless there is worse to say."""
-    if any(fact.type == "Stalled" and fact.true for fact in decided.facts):
-        return decided
-    stalled = Fact(type="Stalled", true=True, reason=reason, message=message)
-    return replace(decided, facts=(*(fact for fact in decided.facts if fact.type != "Stalled"), stalled))
 
 
 def _drain(attempt: ObservedAttempt, why: str) -> DrainAttempt:

@@ -10,8 +10,10 @@ from headrace.core.model import Ended, Ending
 # Endings after which nothing changes by trying again: only an edit helps, or nothing is left to do.
 HELD = (Ending.COMPLETED, Ending.REFUSED)
 
-# The error class of a refusal that spec.startFrom answers.
+# The error classes of refusals that spec.startFrom answers: an earlier lineage lies in the store; what the
+# job was to start from does not fit its queries.
 EARLIER_LINEAGE = "EarlierLineage"
+START_REFUSED = "StartRefused"
 
 # Endings that are no failure.
 PEACEFUL = (Ending.COMPLETED, Ending.DRAINED)
@@ -61,6 +63,12 @@ def found_earlier_lineage(status: StreamJobStatus) -> bool:
     """Whether the newest attempt ended because an earlier lineage of the job lies in the store."""
     last = status.last_termination
     return hold_reason(status) is Ending.REFUSED and last is not None and last.error_class == EARLIER_LINEAGE
+
+
+def refused_its_start(status: StreamJobStatus) -> bool:
+    """Whether the newest attempt ended, before it began a query, because of what it was to start from."""
+    last = status.last_termination
+    return hold_reason(status) is Ending.REFUSED and last is not None and last.error_class == START_REFUSED
 
 
 def hold_reason(status: StreamJobStatus) -> Ending | None:

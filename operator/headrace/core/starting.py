@@ -5,29 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.api import Operation, Run, StreamJobStatus
-from headrace.core.actions import SeedRun, StartAttempt
+from headrace.core.actions import RestoreRun, SeedRun, StartAttempt
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled_facts
 from headrace.core.history import Outcome, image_of, with_past_run
 from headrace.core.restarts import without_failures
 
 
-def copy_state(context: Context, seed: SeedRun) -> Decision:
+def copy_state(context: Context, seed: SeedRun | RestoreRun) -> Decision:
     """Ask for the copy, again while it fails: a run never starts on half of a state."""
     problem, waiting = context.observed.seed_problem, context.observed.seed_waiting
+    word, failed = (
+        ("Upgrading", "SeedFailed") if isinstance(seed, SeedRun) else ("Restoring", "RestoreFailed")
+    )
     if problem is None and waiting is not None:
-        message = f"the state of run {seed.from_run} is to be copied: {waiting.message}"
-        facts = progress_facts(waiting.reason, message)
-        return Decision(status=context.status, state="Upgrading", facts=facts, actions=(seed,))
+        facts = progress_facts(waiting.reason, f"{seed.what} is to be copied: {waiting.message}")
+        return Decision(status=context.status, state=word, facts=facts, actions=(seed,))
     if problem is None:
-        return Decision(
-            status=context.status,
-            state="Upgrading",
-            facts=progress_facts("Upgrading", f"copying the state of run {seed.from_run}"),
-            actions=(seed,),
-        )
-    message = f"the state of run {seed.from_run} could not be copied: {problem}"
+        facts = progress_facts(word, f"copying {seed.what}")
+        return Decision(status=context.status, state=word, facts=facts, actions=(seed,))
+    message = f"{seed.what} could not be copied: {problem}"
     return Decision(
-        status=context.status, state="Stalled", facts=stalled_facts("SeedFailed", message), actions=(seed,)
+        status=context.status, state="Stalled", facts=stalled_facts(failed, message), actions=(seed,)
     )
 
 
@@ -38,6 +36,8 @@ class Begun:
     number: int
     revision: str
     seeded_from: str | None = None
+    # What the job begins with, or begins anew with; None: what it began with before.
+    started_from: str | None = None
     version_of: int | None = None
     changes: tuple[str, ...] = ()
     operation: Operation | None = None
@@ -48,6 +48,7 @@ class Begun:
 def begin_run(context: Context, begun: Begun) -> StreamJobStatus:
     """The status in which run `number` is the run, its first attempt intended."""
     status = context.status
+    before = status.run.started_from if status.run is not None else None
     run = Run(
         number=begun.number,
         revision=begun.revision,
@@ -55,6 +56,7 @@ def begin_run(context: Context, begun: Begun) -> StreamJobStatus:
         started_at=context.now,
         path=context.observed.pinned[begun.number].path,
         seeded_from=begun.seeded_from,
+        started_from=begun.started_from or before,
         changes=begun.changes,
         image=image_of(status, begun.version_of) if begun.version_of is not None else None,
     )
@@ -62,6 +64,7 @@ def begin_run(context: Context, begun: Begun) -> StreamJobStatus:
         update={
             "run": run,
             "operation": begun.operation,
+            "beginning": None,
             "history": with_past_run(status, begun.outcome, begun.message, now=context.now),
             **without_failures(status),
         }
@@ -72,7 +75,12 @@ def begin_run(context: Context, begun: Begun) -> StreamJobStatus:
 def start_intended(context: Context, status: StreamJobStatus, why: str) -> Decision:
     run = status.run
     assert run is not None and run.attempt is not None  # the caller intended it
-    start = StartAttempt(run=run.number, attempt=run.attempt.number, epoch=run.attempt.epoch)
+    start = StartAttempt(
+        run=run.number,
+        attempt=run.attempt.number,
+        epoch=run.attempt.epoch,
+        started_from=run.started_from,
+    )
     said = Sentence("Starting", f"run {run.number}, attempt {run.attempt.number}: {why}")
     again = context.status.run == run
     # Refused by the platform, it is asked again: quotas and admission rules change without our knowing.

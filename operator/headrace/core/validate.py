@@ -8,7 +8,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from headrace.api import FINALIZER, PAUSE_ANNOTATION, ROLLBACK_ANNOTATION, StreamJob, StreamJobSpec
+from headrace.api import (
+    COLLECT_ANNOTATION,
+    FINALIZER,
+    PAUSE_ANNOTATION,
+    RESTORE_ANNOTATION,
+    ROLLBACK_ANNOTATION,
+    StreamJob,
+    StreamJobSpec,
+)
 from headrace.core.model import Job, Problem, RollbackRequest
 from headrace.core.schedule import zone_problem
 
@@ -44,12 +52,14 @@ def job_of(manifest: dict[str, Any], spec: StreamJobSpec, *, rejected: Problem |
         generation=metadata["generation"],
         spec=spec,
         paused=annotations.get(PAUSE_ANNOTATION, "false") != "false",
+        restore=annotations.get(RESTORE_ANNOTATION) or None,
         rollback=rollback_request(annotations),
         rejected=rejected,
         deletes_checkpoints=deletes_checkpoints(manifest),
         saves_on_delete=saves_on_delete(manifest),
         held=is_held(manifest),
         deleting="deletionTimestamp" in metadata,
+        collect=annotations.get(COLLECT_ANNOTATION) or None,
     )
 
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.manifests import RunPin, read_run_pin
-from headrace.core.manifests.keeper_pod import DELETION_ROLE, KEEPER_ROLE, SAVEPOINT_ROLE, TRY_LABEL
+from headrace.core.manifests.keeper_pod import (
+    COLLECTOR_ROLE,
+    DELETION_ROLE,
+    KEEPER_ROLE,
+    SAVEPOINT_ROLE,
+    TRY_LABEL,
+)
 from headrace.core.manifests.ownership import (
     ATTEMPT_LABEL,
     EPOCH_LABEL,
@@ -33,6 +39,8 @@ class Found:
     pins: Mapping[int, RunPin]
     config_maps: Mapping[str, Object]
     services: Mapping[str, Object]
+    # Pods that look for what savepoints have left behind.
+    collectors: tuple[Object, ...]
     # Pods that take a savepoint: they read the checkpoints.
     saving: tuple[Object, ...]
     # Pods under the job's label that belong to somebody else, mostly to an earlier job of the same name.
@@ -42,6 +50,10 @@ class Found:
         """The tries to copy state into a run, oldest first."""
         mine = [pod for pod in self.keepers if label(pod, RUN_LABEL) == str(run)]
         return sorted(mine, key=lambda pod: int(label(pod, TRY_LABEL)))
+
+    def seedings_before(self, run: int) -> list[Object]:
+        """The tries for runs with lower numbers."""
+        return [pod for pod in self.keepers if int(label(pod, RUN_LABEL)) < run and not is_leaving(pod)]
 
     def executors_of(self, epoch: int) -> list[Object]:
         return [pod for pod in self.executors if label(pod, EPOCH_LABEL) == str(epoch)]
@@ -71,6 +83,7 @@ def sort_out(
         pins={pin.run: pin for thing in pins if (pin := _pin(thing, known_pins)) is not None},
         config_maps={name_of(thing): thing for thing in _ours(config_maps, job)},
         services={name_of(thing): thing for thing in _ours(services, job)},
+        collectors=tuple(pod for pod in ours if label(pod, ROLE_LABEL) == COLLECTOR_ROLE),
         saving=tuple(pod for pod in saving if label(pod, TASK_LABEL) == "take"),
         foreign=tuple(
             pod for pod in pods if not any(pod in known for known in (ours, executors, deletions, saving))

@@ -52,6 +52,10 @@ class Memory:
     removal_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
     # Why the platform refused to make a StreamSavepoint for a job, by the job's uid.
     savepoint_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
+    # Why the platform refused the pod that looks for orphans, by the job's uid and what was asked.
+    collect_problems: Recent[tuple[str, str], Problem] = field(
+        default_factory=Recent[tuple[str, str], Problem]
+    )
     # Why the platform refused a pod that works on a savepoint, by the savepoint's uid.
     keeper_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
     # Since when the agent of a pod, by its uid, has not answered.

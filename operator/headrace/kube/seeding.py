@@ -1,11 +1,11 @@
-"""Copies the state of a run into the path of the next, by keeper pods: one after another until it is done."""
+"""Copies state into the path of a run that is to begin, by keeper pods: one after another until one has."""
 
 from __future__ import annotations
 
 import contextlib
 from datetime import datetime
 
-from headrace.core.actions import SeedRun
+from headrace.core.actions import RestoreRun, SeedRun
 from headrace.core.manifests import Platform, Seeding, seeding_pod
 from headrace.core.manifests.ownership import REVISION_LABEL
 from headrace.core.model import Job, Problem
@@ -24,12 +24,14 @@ async def seed(
     platform: Platform,
     job: Job,
     found: Found,
-    action: SeedRun,
+    action: SeedRun | RestoreRun,
     *,
     memory: Memory,
     now: datetime,
 ) -> None:
     tries, pin = found.seedings(action.to_run), found.pins[action.to_run]
+    # For a start that is not wanted any more: it can only fill a path that nobody will use.
+    await remove_pods(api, job.namespace, found.seedings_before(action.to_run))
     if under_way := [pod for pod in tries if not has_ended(pod)]:
         # Also one that is leaving: it copies to its last moment, and does not hear a polite signal.
         vain = [pod for pod in under_way if waits_in_vain(pod, REVISION_LABEL, pin.revision)]
@@ -44,13 +46,8 @@ async def seed(
         spec=pin.spec,
         lineages=lineages_of(job, pin.location),
         revision=pin.revision,
-        from_uid=action.from_uid or job.uid,
-        from_run=action.from_run,
-        to_run=action.to_run,
+        action=action,
         number=number,
-        handover=action.handover,
-        rewind=action.rewind,
-        code_of=action.code_of,
     )
     try:
         with contextlib.suppress(AlreadyExists):

@@ -29,6 +29,7 @@ from headrace.kube.agent import AgentAddress, Agents
 from headrace.kube.cache import Cache
 from headrace.kube.client import Api, Object
 from headrace.kube.code import Sources, look_at_code
+from headrace.kube.collecting import observed_collecting
 from headrace.kube.errors import Denied, NotFound
 from headrace.kube.found import AttemptNumber, Found, attempt_of, is_leaving, label, name_of, sort_out, uid_of
 from headrace.kube.memory import Memory
@@ -46,6 +47,7 @@ from headrace.kube.pods import (
 )
 from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, SERVICES, STATEFUL_SETS
 from headrace.kube.savepoint_sight import known_savepoints
+from headrace.kube.start_point import find_savepoint
 from headrace.kube.store import lineages_of
 
 # A driver that was fine and does not answer is believed to be fine for so long.
@@ -117,11 +119,13 @@ async def look(
         start_problem=memory.start_problems.get((job.uid, *current)) if current is not None else None,
         executors=_executors(found, status, executor_set),
         earlier=_earlier(found),
+        savepoint=await find_savepoint(api, job, status),
         lingering=lingering(found) if job.deleting else (),
         removal=_removal(found),
         removal_problem=_removal_problem(job, found, memory),
         savepoints=known_savepoints(cache, key),
         savepoint_problem=memory.savepoint_problems.get(job.uid),
+        collecting=observed_collecting(job, found, memory),
     )
     return Sight(found=found, observed=observed, sources=sources, report=report, address=address)
 
@@ -241,7 +245,9 @@ def _seeded_runs(found: Found) -> dict[int, tuple[SeededQuery, ...]]:
 
 
 def _seedings(found: Found, status: StreamJobStatus) -> list[Object]:
-    return found.seedings(status.operation.to_run if status.operation is not None else 1)
+    if status.operation is not None:
+        return found.seedings(status.operation.to_run)
+    return found.seedings(status.beginning.run if status.beginning is not None else 1)
 
 
 def _seed_waiting(found: Found, status: StreamJobStatus, *, now: datetime) -> Problem | None:

@@ -17,6 +17,7 @@ from headrace.core.manifests import (
 )
 from headrace.core.manifests.ownership import JOB_LABEL
 from headrace.core.model import Job, Problem
+from headrace.core.start import driver_start, starts_without_state
 from headrace.kube.agent import AgentTokens
 from headrace.kube.client import Api
 from headrace.kube.errors import AlreadyExists, Denied, Invalid
@@ -46,7 +47,7 @@ def driver_attempt(
     job: Job, status: StreamJobStatus, pin: RunPin, number: AttemptNumber, *, epoch: int
 ) -> DriverAttempt:
     run, attempt = number
-    start_from = job.spec.start_from
+    own = status.run if status.run is not None and status.run.number == run else None
     return DriverAttempt(
         namespace=job.namespace,
         job=job.name,
@@ -57,9 +58,10 @@ def driver_attempt(
         epoch=epoch,
         uid=attempt_uid(job.uid, number),
         store=f"{lineages_of(job, pin.location)}/{job.uid}",
-        image=status.run.image if status.run is not None and status.run.number == run else None,
+        image=own.image if own is not None else None,
         code=pin.code,
-        check_store=run == 1 and not (start_from is not None and start_from.none),
+        start=driver_start(job.spec.start_from, started_from=own.started_from if own is not None else None),
+        check_store=run == 1 and not starts_without_state(job.spec.start_from),
     )
 
 

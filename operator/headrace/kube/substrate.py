@@ -17,12 +17,15 @@ from headrace.api.names import executor_set_name
 from headrace.core.actions import (
     AbandonAttempt,
     Action,
+    CollectOrphans,
     DeleteCheckpoints,
     DrainAttempt,
+    EndCollecting,
     HoldDeletion,
     PinRun,
     ReleaseDeletion,
     RemoveSavepoint,
+    RestoreRun,
     ScaleExecutors,
     SeedRun,
     StartAttempt,
@@ -37,6 +40,7 @@ from headrace.kube.agent import Agents, AgentTokens
 from headrace.kube.budget import keep_budget
 from headrace.kube.cache import Cache
 from headrace.kube.client import Api, Object
+from headrace.kube.collecting import collect
 from headrace.kube.deleting import delete_checkpoints, set_finalizer, stop_deleting
 from headrace.kube.errors import AlreadyExists, ApiError, NotFound
 from headrace.kube.found import attempt_of, is_leaving, label, name_of, uid_of
@@ -96,7 +100,7 @@ class KubeSubstrate:
         match action:
             case PinRun():
                 await self._pin(job, sight, action)
-            case SeedRun():
+            case SeedRun() | RestoreRun():
                 await seed(self.api, self.platform, job, sight.found, action, memory=self.memory, now=now)
             case StartAttempt():
                 await self._start(job, status, sight, action)
@@ -119,8 +123,20 @@ class KubeSubstrate:
                 )
             case StopDeleting():
                 await stop_deleting(self.api, job, sight.found)
+            case TakeSavepoint() | RemoveSavepoint() | CollectOrphans() | EndCollecting():
+                await self._save(job, sight, action)
+
+    async def _save(
+        self,
+        job: Job,
+        sight: Sight,
+        action: TakeSavepoint | RemoveSavepoint | CollectOrphans | EndCollecting,
+    ) -> None:
+        match action:
             case TakeSavepoint() | RemoveSavepoint():
                 await change_savepoints(self.api, job, action, memory=self.memory)
+            case CollectOrphans() | EndCollecting():
+                await collect(self.api, self.platform, job, sight.found, action, memory=self.memory)
 
     async def repair(self, job: Job, status: StreamJobStatus, sight: Sight) -> None:
         await repair(self.api, self.platform, job, status, sight.found)

@@ -39,7 +39,8 @@ def leftovers(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Lefto
     yield from _attempts(job, found, kept)
     run, attempt = status.run.number, status.run.attempt
     for pod in found.keepers:
-        if int(label(pod, RUN_LABEL)) <= run and attempt is not None and attempt.state == "Started":
+        done = int(label(pod, RUN_LABEL)) <= run and attempt is not None and attempt.state == "Started"
+        if done and not is_leaving(pod):
             yield Leftover(PODS, name_of(pod), uid_of(pod))
     kept_pins = _kept_pins(status)
     for number, pin in found.pins.items():

@@ -21,8 +21,10 @@ from headrace.core.plan import plan
 from headrace.core.validate import rollback_request
 from headrace.local.layout import Layout, read_json, write_json
 from headrace.local.processes import wait_for_orphans
+from headrace.local.restore import asked_restore
 from headrace.local.substrate import LocalOptions, LocalSubstrate
 from headrace.local.view import Snapshot, View
+from headrace_jobs.store.savepoints import SAVEPOINTS
 
 TICK_SECONDS = 0.2
 
@@ -97,8 +99,7 @@ class DevSession:
 
     def _pass(self) -> Plan:
         self._take_edit()
-        if self._stops:
-            self._job = replace(self._job, detaching=True)
+        self._job = replace(self._job, restore=asked_restore(self._layout), detaching=self._stops > 0)
         observed = self._substrate.observe(self._job, self._status)
         made = plan(self._job, self._status, observed, datetime.now(UTC))
         if made.status != self._status:
@@ -234,9 +235,12 @@ def _take_lock(layout: Layout) -> IO[str]:
 def _forget(layout: Layout) -> None:
     """Begin anew; but never under the feet of a driver that an earlier, killed session left draining."""
     wait_for_orphans(layout)
-    for path in (layout.runs, layout.store_root):
-        shutil.rmtree(path, ignore_errors=True)
-    layout.streamjob.unlink(missing_ok=True)
+    shutil.rmtree(layout.runs, ignore_errors=True)
+    for lineage in layout.store_root.glob("*/*/*"):
+        if lineage.name != SAVEPOINTS:  # they are what one takes so as not to lose it
+            shutil.rmtree(lineage, ignore_errors=True)
+    for path in (layout.streamjob, layout.restore):
+        path.unlink(missing_ok=True)
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:

@@ -1,6 +1,7 @@
 """Where `headrace dev` keeps things. One directory per job, `.headrace/<name>/` beside the manifest:
 
 lock                          held by the one `headrace dev` of this job
+restore.json                  the last request to go back to a savepoint
 streamjob.json                the object as a cluster would keep it: uid, generation, spec, status
 runs/run-<n>/pin.json         what run n runs
 runs/run-<n>/attempt-<k>/     run.json, driver.log, process.json, termination.json
@@ -48,6 +49,10 @@ class Layout:
     @property
     def streamjob(self) -> Path:
         return self.home / "streamjob.json"
+
+    @property
+    def restore(self) -> Path:
+        return self.home / "restore.json"
 
     @property
     def runs(self) -> Path:

@@ -13,6 +13,7 @@ from headrace.core.actions import StartAttempt
 from headrace.core.manifests.event_log import event_log_conf
 from headrace.core.manifests.kafka_files import kafka_section
 from headrace.core.model import Job
+from headrace.core.start import driver_start
 from headrace.local.conf import dev_spark_conf
 from headrace.local.layout import AttemptFiles
 from headrace.local.secrets import local_path
@@ -57,6 +58,7 @@ def run_file(
             "intervalSeconds": interval.seconds if interval is not None else None,
         },
         "kafka": kafka_section(spec.kafka, where=lambda file: str(local_path(file, os.environ))),
+        "start": driver_start(job.spec.start_from, started_from=action.started_from),
         "agent": {"host": "127.0.0.1", "port": 0, "tokenFile": None},
         "terminationMessagePath": str(files.termination.absolute()),
         "processFile": str(files.process.absolute()),

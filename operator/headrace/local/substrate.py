@@ -17,12 +17,15 @@ from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core.actions import (
     AbandonAttempt,
     Action,
+    CollectOrphans,
     DeleteCheckpoints,
     DrainAttempt,
+    EndCollecting,
     HoldDeletion,
     PinRun,
     ReleaseDeletion,
     RemoveSavepoint,
+    RestoreRun,
     ScaleExecutors,
     SeedRun,
     StartAttempt,
@@ -50,7 +53,9 @@ from headrace.local.layout import AttemptFiles, Layout, read_json, write_json
 from headrace.local.preflight import missing
 from headrace.local.processes import DriverProcess, start_driver
 from headrace.local.runfile import attempt_environment, run_file
+from headrace.local.start_point import find_savepoint, s3_options
 from headrace_jobs.store import Seed, open_store, read_seed, seed_after_trial, seed_run
+from headrace_jobs.store.savepoints import seed_from
 
 # After its own time limit a driver gets this much to go; then it is killed. Its pending batch is replayed.
 KILL_GRACE_SECONDS = 15.0
@@ -82,12 +87,13 @@ class LocalSubstrate:
     _children: dict[tuple[int, int], _Child] = field(default_factory=dict)
     _ended: dict[tuple[int, int], ObservedAttempt] = field(default_factory=dict)
     _seeding: Future[Seed] | None = None
+    _seeding_run: int = 0
     _keeper: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "keeper"))
 
     # ---- observe ------------------------------------------------------------------------------------
 
     def observe(self, job: Job, status: StreamJobStatus) -> Observed:
-        del status  # every attempt of the state directory is looked at, whatever the status says
+        # Every attempt of the state directory is looked at, whatever the status says.
         store = open_store(self._job_store(job).as_uri())
         runs = self._run_numbers()
         seeds = {number: seed for number in runs if (seed := read_seed(store, f"run-{number}")) is not None}
@@ -97,8 +103,9 @@ class LocalSubstrate:
             pinned={number: pinned for number in runs if (pinned := self._pinned(number))},
             seeded_runs=frozenset(seeds),
             seeded_queries={number: seeded_queries(asdict(seed)) for number, seed in seeds.items()},
-            seed_problem=self._seed_problem(),
+            seed_problem=self._seed_problem(status),
             earlier=self._earlier_lineage(job),
+            savepoint=find_savepoint(self.layout, job, status),
         )
 
     def _observe_code(self, spec: StreamJobSpec) -> Code | CodeProblem:
@@ -169,9 +176,11 @@ class LocalSubstrate:
         spec = StreamJobSpec.parse(content["spec"])
         return PinnedRun(revision=content["revision"], code=content["code"], spec=spec)
 
-    def _seed_problem(self) -> str | None:
+    def _seed_problem(self, status: StreamJobStatus) -> str | None:
         if self._seeding is None or not self._seeding.done():
             return None
+        if status.beginning is not None and status.beginning.run != self._seeding_run:
+            return None  # of a start that is not wanted any more
         problem = self._seeding.exception()
         return str(problem) if problem is not None else None
 
@@ -190,7 +199,7 @@ class LocalSubstrate:
         match action:
             case PinRun():
                 self._pin(job, action)
-            case SeedRun():
+            case SeedRun() | RestoreRun():
                 self._seed(job, action)
             case StartAttempt():
                 self._start(job, action)
@@ -198,7 +207,7 @@ class LocalSubstrate:
                 self._drain(job, action)
             case AbandonAttempt() | ScaleExecutors():
                 raise AssertionError(f"never planned here: {action}")  # nothing is lost, nothing is apart
-            case TakeSavepoint() | RemoveSavepoint():
+            case TakeSavepoint() | RemoveSavepoint() | CollectOrphans() | EndCollecting():
                 # What is observed here has no savepoints, so that no rule about them applies.
                 raise AssertionError(f"never planned here: {action}")
             case HoldDeletion() | ReleaseDeletion() | DeleteCheckpoints() | StopDeleting():
@@ -234,25 +243,38 @@ class LocalSubstrate:
             shutil.copytree(kept, copy)
         write_json(self.layout.pin(run), read_json(self.layout.pin(like)))
 
-    def _seed(self, job: Job, action: SeedRun) -> None:
+    def _seed(self, job: Job, action: SeedRun | RestoreRun) -> None:
         if self._seeding is not None and not self._seeding.done():
             return
-        lineages = open_store(self._job_store(job).parent.as_uri())
-        source, target = (
-            f"{action.from_uid or job.uid}/run-{action.from_run}",
-            f"{job.uid}/run-{action.to_run}",
-        )
-        if action.handover is None:
-            self._seeding = self._keeper.submit(seed_run, lineages, source, target)
-            return
-        self._seeding = self._keeper.submit(
-            seed_after_trial,
-            lineages,
-            incumbent=f"{job.uid}/run-{action.handover}",
-            candidate=source,
-            to_run=target,
-            rewind=action.rewind,
-        )
+        lineages, target = self._job_store(job).parent.as_uri(), f"{job.uid}/run-{action.to_run}"
+        self._seeding_run = action.to_run
+        match action:
+            case RestoreRun():
+                self._seeding = self._keeper.submit(
+                    seed_from,
+                    action.path,
+                    store=lineages,
+                    run=target,
+                    lineage=action.lineage,
+                    job=f"{job.namespace}/{job.name}",
+                    query=action.query,
+                    s3=s3_options(job.spec),
+                )
+            case SeedRun(handover=None):
+                source = f"{action.from_uid or job.uid}/run-{action.from_run}"
+                begins = action.from_uid not in (None, job.uid)
+                self._seeding = self._keeper.submit(
+                    seed_run, open_store(lineages), source, target, begins=begins
+                )
+            case SeedRun():
+                self._seeding = self._keeper.submit(
+                    seed_after_trial,
+                    open_store(lineages),
+                    incumbent=f"{job.uid}/run-{action.handover}",
+                    candidate=f"{action.from_uid or job.uid}/run-{action.from_run}",
+                    to_run=target,
+                    rewind=action.rewind,
+                )
 
     def _start(self, job: Job, action: StartAttempt) -> None:
         files = self.layout.attempt(action.run, action.attempt)

@@ -8,6 +8,7 @@ from typing import Any
 from headrace.runtime import job_metrics, scaling_metrics
 from headrace.runtime.alerts import ALERTS, Alert
 from headrace.runtime.metrics import Metrics
+from headrace.runtime.savepoint_metrics import SAVEPOINT_GAUGES
 
 RUNBOOK = "docs/runbooks/index.md"
 
@@ -131,7 +132,7 @@ def _metrics_lines() -> Iterator[str]:
         (f"headrace_job_{name}", text) for name, text in (*gauges, *counters, job_metrics.LAST_END)
     )
     yield from ("", "## Savepoints (labels `namespace`, `job`)")
-    yield from _table((f"headrace_savepoint_{name}", text) for name, text, _ in job_metrics.SAVEPOINT_GAUGES)
+    yield from _table((f"headrace_savepoint_{name}", text) for name, text, _ in SAVEPOINT_GAUGES)
     yield from ("", "## Autoscaling (labels `namespace`, `job`)", "")
     yield (
         "Of every job whose driver reports its offsets, at each look of the autoscaler; without "

@@ -25,6 +25,7 @@ _NORMAL = frozenset(
         Ending.DRAINED,
         "Savepoint",
         "SavepointRemoved",
+        "Collected",
         "Taken",
         "Imported",
     }

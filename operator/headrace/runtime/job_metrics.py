@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core.guarantees import word_for
 from headrace.core.savepoints import Summary
+from headrace.runtime.savepoint_metrics import savepoint_metrics
 from headrace.runtime.scaling_metrics import ScalingSample, scaling_metrics
 
 Key = tuple[str, str]
@@ -49,7 +50,6 @@ class Remembered:
 _OfJob = Callable[[JobSample], float | None]
 _OfQuery = Callable[[JobSample, Query, float], float | None]
 _OfMemory = Callable[[Remembered, float], float | None]
-_OfSavepoints = Callable[[Summary, float], float | None]
 
 # ruff: noqa: PLW0108 - the helpers stand below the tables
 JOB_GAUGES: Sequence[tuple[str, str, _OfJob]] = (
@@ -206,29 +206,6 @@ REMEMBERED_GAUGES: Sequence[tuple[str, str, _OfMemory]] = (
 )
 
 
-# headrace_savepoint_…, of the job.
-SAVEPOINT_GAUGES: Sequence[tuple[str, str, _OfSavepoints]] = (
-    (
-        "age_seconds",
-        "How long ago the newest good savepoint was taken.",
-        lambda known, now: _since(_completed_at(known), now),
-    ),
-    (
-        "duration_seconds",
-        "How long it took.",
-        lambda known, _now: known.last_good.seconds if known.last_good else None,
-    ),
-    ("bytes", "How big it is.", lambda known, _now: known.last_good.size_bytes if known.last_good else None),
-    ("failed", "1 if the last one that ended has failed.", lambda known, _now: float(known.failed)),
-    (
-        "overdue_seconds",
-        "How long `spec.savepoints.schedule` has asked for one that is not there, or not good; 0 if nothing "
-        "is due. A job that has committed nothing since the last one needs none.",
-        lambda known, now: _since(known.overdue_since.timestamp(), now) if known.overdue_since else 0.0,
-    ),
-)
-
-
 class JobMetrics(Collector):
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -271,7 +248,8 @@ class JobMetrics(Collector):
         yield self._last_ends()
         yield self._sinks()
         yield from self._of_scaling()
-        yield from self._of_savepoints(self._now().timestamp())
+        known = {key: sample.savepoints for key, sample in self._samples.items() if sample.savepoints}
+        yield from savepoint_metrics(known, self._now().timestamp())
         yield from self._per_query(self._now().timestamp())
 
     def _last_ends(self) -> Metric:
@@ -303,15 +281,6 @@ class JobMetrics(Collector):
         sample = self._samples.get(key)
         return sample is not None and sample.report is not None
 
-    def _of_savepoints(self, now: float) -> Iterable[Metric]:
-        for name, text, read in SAVEPOINT_GAUGES:
-            family = GaugeMetricFamily(f"headrace_savepoint_{name}", text, labels=JOB_LABELS)
-            for key, sample in self._samples.items():
-                known = sample.savepoints
-                if known is not None and (value := read(known, now)) is not None:
-                    family.add_metric(key, value)
-            yield family
-
     def _per_query(self, now: float) -> Iterable[Metric]:
         for name, text, read in QUERY_GAUGES:
             family = GaugeMetricFamily(f"headrace_job_{name}", text, labels=QUERY_LABELS)
@@ -335,11 +304,6 @@ class JobMetrics(Collector):
             if (value := read(sample)) is not None:
                 family.add_metric(key, value)
         return family
-
-
-def _completed_at(known: Summary) -> float | None:
-    last = known.last_good
-    return last.completed_at.timestamp() if last is not None and last.completed_at is not None else None
 
 
 JOBS_HELP = "StreamJobs that this replica looks after."

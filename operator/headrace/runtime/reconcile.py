@@ -13,7 +13,14 @@ from datetime import datetime
 from typing import Any
 
 from headrace.api import StreamJobStatus
-from headrace.core.actions import DeleteCheckpoints, PinRun, SeedRun, StartAttempt, TakeSavepoint
+from headrace.core.actions import (
+    DeleteCheckpoints,
+    PinRun,
+    RestoreRun,
+    SeedRun,
+    StartAttempt,
+    TakeSavepoint,
+)
 from headrace.core.advice import Advice
 from headrace.core.conditions import with_facts
 from headrace.core.decision import Plan, Sentence, stalled_facts
@@ -43,6 +50,7 @@ Key = JobKey
 
 # Results come as events. This is for those that get lost while something is under way.
 _RECHECK_SECONDS = 10.0
+_NEEDS_CERTAINTY = (StartAttempt, SeedRun, RestoreRun, DeleteCheckpoints)
 _SELDOM_SECONDS = 300.0
 
 
@@ -227,7 +235,7 @@ def _key(manifest: Object) -> Key:
 
 def _needs_certainty(made: Plan, sight: Sight, status: StreamJobStatus) -> bool:
     """A cache may not know yet of a driver that lives: nothing that takes it for gone may rest on a cache."""
-    if any(isinstance(action, StartAttempt | SeedRun | DeleteCheckpoints) for action in made.actions):
+    if any(isinstance(action, _NEEDS_CERTAINTY) for action in made.actions):
         return True
     run, current = status.run, current_attempt(status)
     started = run is not None and run.attempt is not None and run.attempt.state == "Started"

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace.api import StreamJobStatus, StreamSavepointStatus
+from headrace.api import PAUSE_ANNOTATION, StreamJobStatus, StreamSavepointStatus
 from headrace.api.names import executor_set_name
 from headrace.core.manifests import Platform
 from headrace.core.manifests.keeper_pod import STORE_CHECK
@@ -277,6 +277,8 @@ class FakeCluster:
                     self._keeper_works(place, pod)
                 case "deletion":
                     self._deletion_works(place, pod)
+                case "collector":
+                    self.savepoint_store.collector_works(place, pod)
                 case "savepoint":
                     self.savepoint_store.keeper_works(place, pod)
 
@@ -462,6 +464,22 @@ class FakeCluster:
             "spec": spec,
         }
         self.api.put_new(STREAM_JOBS, body)
+
+    def add_savepoint(
+        self, name: str, *, path: str | None = None, job: str = JOB, failed: str | None = None
+    ) -> Place:
+        """A StreamSavepoint as it may be found, paused so that it stays so; being taken, without a path."""
+        place = self.create_savepoint(name, job=job)
+        self.api.set(place, {"metadata": {"annotations": {PAUSE_ANNOTATION: "true"}}})
+        condition = {
+            "type": "Stalled" if failed else "Ready",
+            "status": "True" if path or failed else "False",
+            "lastTransitionTime": self._stamp(),
+            "reason": "Ready" if path else "Copying",
+            "message": failed or "",
+        }
+        self.api.set(place, {"status": {"path": path, "conditions": [condition]}})
+        return place
 
     def create_savepoint(self, name: str, *, job: str = JOB, **spec: Any) -> Place:
         body = {

@@ -160,6 +160,7 @@ EDITS: dict[str, Edit] = {
     "startFrom.latest": Edit(True),
     "startFrom.savepoint": Edit("clicks-1"),
     "startFrom.path": Edit("s3://streams/savepoints/clicks-1"),
+    "startFrom.query": Edit("clicks", {"startFrom": {"path": "s3://old/checkpoint"}}),
     "startFrom.timestamp": Edit("2026-01-31T08:00:00Z"),
     "startFrom.offsets": Edit({"q": '{"clicks":{"0":4711}}'}),
     "startFrom.none": Edit(True),

@@ -329,21 +329,31 @@ def test_a_field_is_called_not_built_only_as_long_as_it_does_nothing(path: str):
         (None, "Stalled", {}),
         ("startFrom.none", "Running", {}),
         ("startFrom.latest", "Running", {1: "old-uid/run-7"}),
-        ("startFrom.savepoint", "Stalled", {}),
-        ("startFrom.path", "Stalled", {}),
-        ("startFrom.timestamp", "Stalled", {}),
-        ("startFrom.offsets", "Stalled", {}),
+        ("startFrom.savepoint", "Running", {1: "s3://streams/checkpoints/shop/clicks/_savepoints/s1"}),
+        ("startFrom.path", "Running", {1: "s3://streams/savepoints/clicks-1"}),
+        ("startFrom.query", "Running", {1: "s3://old/checkpoint"}),
+        ("startFrom.timestamp", "Running", {}),
+        ("startFrom.offsets", "Running", {}),
     ],
 )
 def test_where_to_start_decides_how_a_job_starts(path: str | None, state: str, seeded: dict[int, str]):
-    """On a store that holds an older lineage. What cannot be done yet is said, and nothing starts instead."""
+    """On a store that holds an older lineage."""
     cluster = FakeCluster(EDITS[path].after(path) if path else None)
     cluster.earlier = {"uid": "old-uid", "lastRun": 7}
+    cluster.add_savepoint("clicks-1", path="s3://streams/checkpoints/shop/clicks/_savepoints/s1")
     cluster.settle()
     assert (cluster.status.state, cluster.seeds) == (state, seeded)
-    if path not in (None, "startFrom.none", "startFrom.latest"):
-        assert cluster.condition("Stalled") == ("True", "StartFromUnsupported")
-        assert cluster.started == []
+    start = None
+    if cluster.live_drivers():
+        (name,) = cluster.live_drivers()
+        start = json.loads(cluster.api.of(CONFIG_MAPS)[name]["data"]["run.json"])["start"]
+    match path:
+        case "startFrom.timestamp":
+            assert start == {"timestampMillis": 1769846400000, "offsets": None}
+        case "startFrom.offsets":
+            assert start == {"timestampMillis": None, "offsets": {"q": {"clicks": {"0": 4711}}}}
+        case _:
+            assert start is None
 
 
 @pytest.mark.parametrize("path", AT_THE_START)

@@ -573,3 +573,65 @@ def test_the_name_of_a_job_and_of_a_savepoint_may_be_the_same():
     cluster.settle()
     assert conditions(cluster, JOB) == GOOD
     assert cluster.condition("Ready") == ("True", "Running")
+
+
+# ---- orphans ------------------------------------------------------------------------------------------
+
+
+def annotate(cluster: FakeCluster, value: str) -> None:
+    cluster.api.set(
+        cluster.job_place, {"metadata": {"annotations": {"headrace.dev/collect-savepoints": value}}}
+    )
+
+
+def collectors(cluster: FakeCluster) -> list[str]:
+    return [name for name in cluster.api.of(PODS) if "-collect-" in name]
+
+
+def test_orphans_are_counted_then_removed_each_time_that_it_is_asked():
+    cluster = running()
+    for value, message, removed in (
+        ("dry-run", "1 orphans would be removed", False),
+        ("remove", "1 orphans removed", True),
+        ("remove 2", "1 orphans removed", True),
+    ):
+        annotate(cluster, value)
+        cluster.settle()
+        found = cluster.status.collection
+        assert found is not None and (found.asked, found.message) == (value, message)
+        assert cluster.savepoint_store.collected is removed
+        assert not collectors(cluster)
+    told = [one["message"] for one in cluster.api.of(EVENTS).values() if one["reason"] == "Collected"]
+    assert told == ["1 orphans would be removed", "1 orphans removed"]
+    assert cluster.condition("Ready") == ("True", "Running")
+    before = list(cluster.api.writes)
+    passes(cluster)
+    assert cluster.api.writes == before
+
+
+def test_what_cannot_be_collected_is_told_and_holds_nothing_up():
+    cluster = running()
+    annotate(cluster, "everything")
+    cluster.settle()
+    assert cluster.status.collection is not None
+    assert "say dry-run or remove, not everything" in cluster.status.collection.message
+    cluster.savepoint_store.fails = {"reason": "StoreUnavailable", "message": "s3 does not answer"}
+    annotate(cluster, "remove")
+    cluster.settle()
+    assert cluster.status.collection.message == "s3 does not answer"
+    cluster.savepoint_store.fails = None
+    refuse_pods(cluster)
+    annotate(cluster, "remove 2")
+    cluster.settle()
+    assert "exceeded quota" in cluster.status.collection.message
+    assert not cluster.savepoint_store.collected
+
+
+@pytest.mark.parametrize("k", range(5))
+def test_killed_while_it_collects_it_answers_all_the_same(k: int):
+    cluster = running()
+    annotate(cluster, "remove")
+    cluster.api.writes_left = k
+    cluster.settle()
+    assert cluster.status.collection is not None and cluster.savepoint_store.collected
+    assert not collectors(cluster)

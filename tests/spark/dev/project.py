@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -94,8 +95,21 @@ class Project:
     def streamjob(self) -> dict:
         return json.loads((self.home / ".headrace/counts/streamjob.json").read_text())
 
-    def dev(self, *args: str) -> Dev:
-        return Dev(self, args)
+    def dev(self, *args: str, manifest: str = "job.yaml") -> Dev:
+        return Dev(self, args, manifest)
+
+    def savepoint(self, verb: str, *args: str, manifest: str = "job.yaml") -> Any:
+        """`headrace savepoint VERB`, as typed in another terminal; the JSON where it was asked for."""
+        ran = subprocess.run(
+            [HEADRACE, "savepoint", verb, manifest, *args],
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_SECONDS,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return json.loads(ran.stdout) if "json" in args else ran.stdout
 
     def drivers(self) -> list[dict]:
         files = (self.home / ".headrace/counts/runs").glob("run-*/attempt-*/process.json")
@@ -109,8 +123,8 @@ class Project:
 class Dev:
     """`headrace dev job.yaml` in its own process, stopped at the end whatever happens."""
 
-    def __init__(self, project: Project, args: tuple[str, ...]) -> None:
-        self._project, self._args = project, args
+    def __init__(self, project: Project, args: tuple[str, ...], manifest: str = "job.yaml") -> None:
+        self._project, self._args, self._manifest = project, args, manifest
         self.lines: list[str] = []
 
     def __enter__(self) -> Dev:
@@ -118,7 +132,7 @@ class Dev:
         self._out.seek(0, 2)
         self._start = self._out.tell()
         self.process = subprocess.Popen(
-            [HEADRACE, "dev", "job.yaml", *self._args],
+            [HEADRACE, "dev", self._manifest, *self._args],
             cwd=self._project.home,
             stdin=subprocess.DEVNULL,
             stdout=self._out,

@@ -173,6 +173,7 @@ def driving(tmp_path: Path) -> Iterator[Callable[..., DriverProcess]]:
             | changes.pop("spark_conf", {}),
             "trigger": {"mode": "Continuous", "intervalSeconds": None},
             "kafka": None,
+            "start": None,
             "agent": {"host": "127.0.0.1", "port": 0, "tokenFile": None},
             "terminationMessagePath": str(directory / "termination.json"),
             "processFile": str(directory / "process.json"),

@@ -24,8 +24,8 @@ def watch():
 threading.Thread(target=watch, daemon=True).start()
 
 @F.udf("long")
-def with_epoch(amount):
-    return amount * (run.epoch if not run.rehearsing else 1000)
+def epoch(total):
+    return -1 if run.rehearsing else run.epoch
 """
 
 
@@ -42,7 +42,7 @@ def totals(place, user="ann"):
 def test_a_candidate_takes_over_warm(rehearsals):
     place = rehearsals.place
     incumbent = rehearsals.start_incumbent()
-    text = script(WATCHED, SUM + '.where(with_epoch("total") >= 0)')
+    text = script(WATCHED, SUM + '.withColumn("by", epoch("total"))')
     candidate = rehearsals.start_candidate(text, rehearsal=STANDBY)
     assert in_phase(candidate, "Standby")["rehearsal"]["outcome"] == "Passed"
     pids = candidate.process.pid, candidate.jvm_pid()
@@ -84,6 +84,8 @@ def test_a_candidate_takes_over_warm(rehearsals):
         (2, 2, 9),
     ]
     assert totals(place) == sum(range(1, 11))
+    by = {json.loads(row)["by"] for line in output(place) if line["run"] == 2 for row in line["rows"]}
+    assert by == {2}, "what its functions see on the workers, which are those of the rehearsal"
     candidate.call("POST", "/v1/drain")
     end = candidate.end()
     assert (end["reason"], end["clean"], end["queries"]["totals"]["batch"]) == ("Drained", True, 9)

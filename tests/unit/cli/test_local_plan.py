@@ -63,6 +63,7 @@ def test_new_code_is_a_new_run_and_broken_code_is_refused(project: Path):
     (project / "job.py").write_text("print(2)\n")
     told = json.loads(plan(project, "-o", "json").output)
     assert told["codeChanged"] and told["verdict"] == "NewRun"
+    assert "savepoint" not in [step["name"] for step in told["steps"]]
     (project / "job.py").write_text("print(\n")
     broken = plan(project)
     assert broken.exit_code == 20 and "job.py:1" in broken.output

@@ -109,7 +109,8 @@ PAGES = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_page(name: str):
+def test_the_page(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("headrace.core.edit_steps.REHEARSES", name != "plan-unknown")
     out = io.StringIO()
     show(PAGES[name](), out=out, whole_lines=name == "list")
     path = GOLDEN / f"{name}.txt"

@@ -11,6 +11,7 @@ GOOD = {
     "sparkConf": {"spark.master": "local[2]"},
     "trigger": {"mode": "Continuous", "intervalSeconds": 2},
     "kafka": None,
+    "start": None,
     "agent": {"host": "127.0.0.1", "port": 0, "tokenFile": None},
     "terminationMessagePath": "/tmp/t.json",
     "processFile": "/tmp/p.json",

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from headrace_jobs.keeper.main import main
-from headrace_jobs.keeper.savepoints import _common_root
 from headrace_jobs.store import last_batches, open_store
+from headrace_jobs.store.savepoints.seeding import common_root
 from tests.unit.store.savepoints.checkpoints import FakeQuery
 
 SAVEPOINT = "_savepoints/nightly-1a2b"
@@ -48,12 +48,13 @@ def test_a_savepoint_is_taken_verified_listed_and_restored(keeper: Keeper) -> No
 
     code, result = keeper("verify", f"--savepoint={SAVEPOINT}", "--level=State")
     assert (code, result["verified"]["level"]) == (0, "State")
+    assert result["savepoint"]["queries"][0]["batch"] == 2  # all that somebody who imports it can know
 
     _, result = keeper("savepoints")
     (line,) = result["savepoints"]
     assert (line["path"], line["batches"], line["verified"]) == (SAVEPOINT, {"orders": 2}, "State")
 
-    code, result = keeper("restore", f"--savepoint={SAVEPOINT}", "--to=uid/run-4", "--lineage=keep")
+    code, result = keeper("restore", f"--from={SAVEPOINT}", "--to=uid/run-4", "--lineage=keep")
     assert (code, result["seed"]["from_run"]) == (0, SAVEPOINT)
     assert last_batches(keeper.store, "uid/run-4") == {"orders": (2, 2)}
 
@@ -78,8 +79,7 @@ def test_a_fork_into_another_job_from_a_location_without_any_object_left(
     other = tmp_path / "elsewhere/web/views"
     code, _ = keeper(
         "restore",
-        f"--from-store={location}",
-        f"--savepoint={line['path']}",
+        f"--from={location}/{line['path']}",
         "--to=uid2/run-1",
         "--lineage=new",
         store=other.as_uri(),
@@ -101,7 +101,7 @@ def test_a_fork_into_another_job_from_a_location_without_any_object_left(
     ],
 )
 def test_the_server_copies_wherever_it_can_see_both(one: str, other: str, root: str | None) -> None:
-    assert _common_root(one, other) == root
+    assert common_root(one, other) == root
 
 
 def test_only_savepoints_left_is_no_earlier_lineage(keeper: Keeper) -> None:
@@ -113,7 +113,7 @@ def test_only_savepoints_left_is_no_earlier_lineage(keeper: Keeper) -> None:
 def test_refusals_have_a_class_of_their_own(keeper: Keeper) -> None:
     keeper.take()
     keeper.query.batches(1)
-    code, result = keeper("restore", f"--savepoint={SAVEPOINT}", "--to=uid/run-4", "--lineage=keep")
+    code, result = keeper("restore", f"--from={SAVEPOINT}", "--to=uid/run-4", "--lineage=keep")
     assert (code, result["reason"], result["errorClass"]) == (64, "Refused", "Lineage")
     code, result = keeper("discard", "--savepoint=uid/run-3")
     assert (code, result["reason"]) == (66, "SavepointFailed")
@@ -143,6 +143,30 @@ def test_the_result_fits_into_the_last_words_of_a_container(keeper: Keeper) -> N
     assert code == 0
     assert len(json.dumps(result)) < 4096
     assert result["savepoint"]["queries"][0]["offsets"] == {}
+
+
+def test_of_very_many_queries_the_first_ones_are_told(keeper: Keeper) -> None:
+    for number in range(40):
+        keeper.store.put(f"uid/run-3/queries/q-{number}/metadata", b'{"id": "0123456789-0123456789"}')
+    code, result = keeper.take()
+    assert code == 0
+    assert len(json.dumps(result)) < 4096
+    assert 1 < len(result["savepoint"]["queries"]) < 41
+
+
+def test_a_run_without_queries_has_nothing_to_save(keeper: Keeper) -> None:
+    code, result = keeper("savepoint", f"--savepoint={SAVEPOINT}", "--from=uid/run-9", "--owner=u1")
+    assert (code, result["reason"]) == (66, "NothingToSave")
+    assert "Start the job first" in result["message"]
+
+
+def test_of_very_many_orphans_the_first_ones_are_told(keeper: Keeper) -> None:
+    for number in range(60):
+        keeper.store.put(f"_savepoints/broken-off-{number}/_claims/1", b"{}")
+        os.utime(keeper.root / f"_savepoints/broken-off-{number}/_claims/1", (1000, 1000))
+    _, result = keeper("collect", "--dry-run")
+    assert result["objects"] == 60
+    assert len(json.dumps(result)) < 4096
 
 
 def test_a_time_limit_ends_it(keeper: Keeper) -> None:

@@ -5,24 +5,31 @@ After a change that is meant: HEADRACE_REWRITE_GOLDEN=1 python -m pytest tests/u
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from headrace.core.actions import RestoreRun, SeedRun
 from headrace.core.manifests import (
     Deletion,
     DriverAttempt,
+    OrphanHunt,
     RunPin,
+    SavepointWork,
     Seeding,
+    collector_pod,
     config_map,
     deletion_pod,
     disruption_budget,
     driver_pod,
     driver_service,
     run_pin,
+    savepoint_pod,
     seeding_pod,
+    stream_savepoint,
     token_secret,
 )
 from tests.unit.manifests.samples import FULL, PLATFORM, S3_CODE, an_attempt
@@ -61,13 +68,20 @@ def test_the_objects_of_a_run():
         spec=attempt.spec,
         lineages=attempt.store.rpartition("/")[0],
         revision=pin.revision,
-        from_uid=attempt.job_uid,
-        from_run=3,
-        to_run=4,
+        action=SeedRun(from_uid=attempt.job_uid, from_run=3, to_run=4),
         number=1,
     )
+    restoring = replace(
+        seeding,
+        action=RestoreRun(path="s3://old/checkpoints/clicks", to_run=4, lineage="auto", query="clicks"),
+    )
     deletion = Deletion(**who, spec=attempt.spec, lineages=seeding.lineages, generation=7, number=1)
-    compare("run", [run_pin(pin), seeding_pod(seeding, PLATFORM), deletion_pod(deletion, PLATFORM)])
+    pods = [
+        seeding_pod(seeding, PLATFORM),
+        seeding_pod(restoring, PLATFORM),
+        deletion_pod(deletion, PLATFORM),
+    ]
+    compare("run", [run_pin(pin), *pods])
 
 
 def test_the_objects_of_a_job():
@@ -85,6 +99,43 @@ def compare(name: str, made: list[dict[str, Any]]) -> None:
         file.parent.mkdir(exist_ok=True)
         file.write_text(found)
     assert found == file.read_text()
+
+
+def test_the_objects_of_a_savepoint():
+    attempt = an_attempt(**FULL)
+    work = {
+        "namespace": attempt.namespace,
+        "job": attempt.job,
+        "savepoint": "nightly",
+        "savepoint_uid": "5a7e9014-1111-2222-3333-444455556666",
+        "spec": attempt.spec,
+        "made_from": "3-1",
+        "number": 1,
+    }
+    store = "s3://acme-streams/checkpoints/shop/clicks"
+    place = (f"--store={store}", "--savepoint=_savepoints/nightly-5a7e9014")
+    taking = SavepointWork(task="take", arguments=("savepoint", *place), limit_seconds=3630, **work)
+    removing = SavepointWork(task="discard", arguments=("discard", *place), **work)
+    hunt = OrphanHunt(
+        namespace=attempt.namespace,
+        job=attempt.job,
+        job_uid=attempt.job_uid,
+        spec=attempt.spec,
+        lineages=store,
+        asked="0011223344",
+        dry_run=True,
+    )
+    compare(
+        "savepoint",
+        [
+            stream_savepoint(
+                "clicks-20260131-1200", namespace=attempt.namespace, job=attempt.job, cause="Schedule"
+            ),
+            savepoint_pod(taking, PLATFORM),
+            savepoint_pod(removing, PLATFORM),
+            collector_pod(hunt, PLATFORM),
+        ],
+    )
 
 
 def objects(attempt: DriverAttempt) -> list[dict[str, Any]]:

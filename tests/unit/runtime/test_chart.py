@@ -78,7 +78,10 @@ def rights_used() -> set[tuple[str, str]]:
     cluster.delete_job()
     cluster.settle()
     assert cluster.removed
-    return cluster.api.rights
+    start = FakeCluster({"application": {"file": "job.py"}, "startFrom": {"savepoint": "nightly"}})
+    start.add_savepoint("nightly", path="s3://streams/nightly")
+    start.settle()
+    return cluster.api.rights | start.api.rights
 
 
 def test_the_operator_may_do_what_it_does_and_nothing_else():

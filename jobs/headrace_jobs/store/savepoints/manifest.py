@@ -142,6 +142,11 @@ def find_manifest(store: Store, savepoint: str) -> Manifest | None:
         return None
 
 
+def has_manifest(store: Store, path: str) -> bool:
+    """Whether this is, or was, a savepoint. What it says of itself is another question."""
+    return MANIFEST in store.children(path)
+
+
 def read_manifest(store: Store, savepoint: str) -> Manifest:
     found = find_manifest(store, savepoint)
     if found is None:

@@ -11,8 +11,10 @@ from headrace.core.manifests.disruption_budget import disruption_budget, disrupt
 from headrace.core.manifests.driver_pod import driver_pod
 from headrace.core.manifests.keeper_pod import (
     Deletion,
+    OrphanHunt,
     SavepointWork,
     Seeding,
+    collector_pod,
     deletion_pod,
     savepoint_pod,
     seeding_pod,
@@ -25,10 +27,12 @@ from headrace.core.manifests.token_secret import token_secret
 __all__ = [
     "Deletion",
     "DriverAttempt",
+    "OrphanHunt",
     "Platform",
     "RunPin",
     "SavepointWork",
     "Seeding",
+    "collector_pod",
     "config_map",
     "deletion_pod",
     "disruption_budget",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from headrace.api import StreamJobSpec
 from headrace.api.names import application_id, attempt_name
@@ -54,6 +55,9 @@ class DriverAttempt:
 
     code: Mapping[str, str] = field(default_factory=dict[str, str])
     """Files that the run pinned, by name, when the application comes from a ConfigMap."""
+
+    start: Mapping[str, Any] | None = None
+    """Where sources begin in queries that have no checkpoint yet; None: where the code says."""
 
     check_store: bool = False
     """Look into the store first: is it usable, and does an earlier lineage of the job lie there?"""

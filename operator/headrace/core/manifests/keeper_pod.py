@@ -14,6 +14,7 @@ from typing import Literal
 from headrace.api import GROUP, StreamJobSpec
 from headrace.api.pods import PodSettings
 from headrace.api.storage import S3
+from headrace.core.actions import RestoreRun, SeedRun
 from headrace.core.manifests.attempt import DriverAttempt, Platform
 from headrace.core.manifests.code import fetched_files
 from headrace.core.manifests.ownership import (
@@ -37,6 +38,7 @@ from headrace.core.manifests.trust import TRUST_STORE, ca_mounts, ca_volumes, ha
 KEEPER_ROLE = "keeper"
 DELETION_ROLE = "deletion"
 SAVEPOINT_ROLE = "savepoint"
+COLLECTOR_ROLE = "collector"
 KEEPER_CONTAINER = "keeper"
 STORE_CHECK = "store"
 CODE_FETCH = "code"
@@ -54,7 +56,7 @@ _RESOURCES: Manifest = {
 
 @dataclass(frozen=True, kw_only=True)
 class Seeding:
-    """One try to copy the state of a run into the path of another."""
+    """One try to copy the state of a run, or of a savepoint, into the path of another run."""
 
     namespace: str
     job: str
@@ -66,41 +68,21 @@ class Seeding:
     revision: str
     """Of the run that it is made for."""
 
-    from_uid: str
-    from_run: int
-    to_run: int
+    action: SeedRun | RestoreRun
     number: int
     """Counts the tries, from 1."""
 
-    handover: int | None = None
-    """The run whose end is the handover point; None: everything of the other is taken over."""
-
-    rewind: bool = False
-    code_of: int | None = None
-    """The run whose copies of the application's files are taken over."""
-
     @property
     def name(self) -> str:
-        return f"{self.job}-r{self.to_run}-seed-{self.number}"
+        return f"{self.job}-r{self.action.to_run}-seed-{self.number}"
 
 
 def seeding_pod(seeding: Seeding, platform: Platform) -> Manifest:
     labels = {
-        **job_labels(seeding.job, role=KEEPER_ROLE, run=seeding.to_run),
+        **job_labels(seeding.job, role=KEEPER_ROLE, run=seeding.action.to_run),
         TRY_LABEL: str(seeding.number),
         REVISION_LABEL: seeding.revision,
     }
-    own, handover, code_of = seeding.job_uid, seeding.handover, seeding.code_of
-    command = [
-        "seed" if handover is None else "rollback",
-        f"--store={seeding.lineages}",
-        f"--from={seeding.from_uid}/run-{seeding.from_run}",
-        f"--to={own}/run-{seeding.to_run}",
-        *([f"--incumbent={own}/run-{handover}"] if handover is not None else []),
-        *(["--rewind"] if seeding.rewind else []),
-        *([f"--code-of={own}/run-{code_of}"] if code_of is not None else []),
-        *_s3_flags(seeding.spec),
-    ]
     metadata = owned_metadata(
         seeding.name,
         namespace=seeding.namespace,
@@ -108,7 +90,32 @@ def seeding_pod(seeding: Seeding, platform: Platform) -> Manifest:
         job_uid=seeding.job_uid,
         labels={**seeding.spec.driver.labels, **labels},
     )
-    return _pod(metadata, seeding.spec, platform, command)
+    return _pod(metadata, seeding.spec, platform, [*_seeding_command(seeding), *_s3_flags(seeding.spec)])
+
+
+def _seeding_command(seeding: Seeding) -> list[str]:
+    own = seeding.job_uid
+    where = [f"--store={seeding.lineages}", f"--to={own}/run-{seeding.action.to_run}"]
+    match seeding.action:
+        case SeedRun(handover=handover, code_of=code_of) as action:
+            return [
+                "seed" if handover is None else "rollback",
+                *where,
+                f"--from={action.from_uid or own}/run-{action.from_run}",
+                *([f"--incumbent={own}/run-{handover}"] if handover is not None else []),
+                *(["--rewind"] if action.rewind else []),
+                *([f"--code-of={own}/run-{code_of}"] if code_of is not None else []),
+            ]
+        case RestoreRun() as action:
+            named = [f"--query={action.query}"] if action.query is not None else []
+            return [
+                "restore",
+                *where,
+                f"--from={action.path}",
+                f"--lineage={action.lineage}",
+                f"--job={seeding.namespace}/{seeding.job}",
+                *named,
+            ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +220,38 @@ def savepoint_pod(work: SavepointWork, platform: Platform) -> Manifest:
     if work.limit_seconds is not None:
         pod["spec"]["activeDeadlineSeconds"] = work.limit_seconds
     return pod
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrphanHunt:
+    """A look for what savepoints of a job have left behind in the store."""
+
+    namespace: str
+    job: str
+    job_uid: str
+    spec: StreamJobSpec
+    lineages: str
+    asked: str
+    dry_run: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.job}-collect-{self.asked}"
+
+
+def collector_pod(hunt: OrphanHunt, platform: Platform) -> Manifest:
+    labels = {**labels_of_job(hunt.job), ROLE_LABEL: COLLECTOR_ROLE, TASK_LABEL: hunt.asked}
+    metadata = owned_metadata(
+        hunt.name,
+        namespace=hunt.namespace,
+        job=hunt.job,
+        job_uid=hunt.job_uid,
+        labels={**hunt.spec.driver.labels, **labels},
+    )
+    flags = ["--dry-run"] if hunt.dry_run else []
+    return _pod(
+        metadata, hunt.spec, platform, ["collect", f"--store={hunt.lineages}", *flags, *_s3_flags(hunt.spec)]
+    )
 
 
 def store_check(attempt: DriverAttempt, platform: Platform) -> Manifest:

@@ -33,6 +33,7 @@ def run_file(attempt: DriverAttempt, platform: Platform) -> Manifest:
             "intervalSeconds": interval.seconds if interval is not None else None,
         },
         "kafka": kafka_section(spec.kafka, where=lambda file: file.path),
+        "start": dict(attempt.start) if attempt.start is not None else None,
         "agent": {"host": "0.0.0.0", "port": AGENT_PORT, "tokenFile": f"{TOKEN}/{TOKEN_FILE}"},  # noqa: S104
         "terminationMessagePath": TERMINATION_MESSAGE,
         "processFile": f"{WORK}/process.json",

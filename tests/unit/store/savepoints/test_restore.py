@@ -95,7 +95,7 @@ def test_going_back_with_the_same_lineage_is_refused(store: Store) -> None:
     """Sinks would take the new batches for those they have."""
     query = a_savepoint(store, pending=False)
     query.batches(2)
-    with pytest.raises(LineageError, match="went on to batch 5 in run-1, the savepoint ends at batch 3"):
+    with pytest.raises(LineageError, match="went on to batch 5 in run-1, what is restored ends at batch 3"):
         restore_savepoint(store, savepoint=HERE, run=2, lineage="keep")
     assert not is_seeded(store, 2)
     restore_savepoint(store, savepoint=HERE, run=2, lineage="new")

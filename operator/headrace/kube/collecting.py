@@ -1,0 +1,71 @@
+"""Has orphans of savepoints looked for by a keeper pod, once for each time that it is asked."""
+
+from __future__ import annotations
+
+import contextlib
+
+from headrace.core.actions import CollectOrphans, EndCollecting
+from headrace.core.collecting import digest_of
+from headrace.core.manifests import OrphanHunt, Platform, collector_pod
+from headrace.core.manifests.keeper_pod import KEEPER_CONTAINER
+from headrace.core.manifests.ownership import TASK_LABEL
+from headrace.core.model import Job, ObservedCollecting, Problem
+from headrace.kube.client import Api
+from headrace.kube.errors import AlreadyExists, Denied, Invalid
+from headrace.kube.found import Found, is_leaving, label
+from headrace.kube.keepers import remove_pods
+from headrace.kube.memory import Memory
+from headrace.kube.pods import has_ended, keeper_result
+from headrace.kube.resources import PODS
+
+
+def observed_collecting(job: Job, found: Found, memory: Memory) -> ObservedCollecting | None:
+    if not found.collectors:
+        asked = digest_of(job.collect or "")
+        refused = memory.collect_problems.get((job.uid, asked))
+        return (
+            ObservedCollecting(asked=asked, ended=True, pod=False, message=refused.message)
+            if refused
+            else None
+        )
+    pod = found.collectors[-1]
+    words = keeper_result(pod, KEEPER_CONTAINER) if has_ended(pod) else {}
+    objects, size = words.get("objects"), words.get("bytes")
+    return ObservedCollecting(
+        asked=label(pod, TASK_LABEL),
+        ended=has_ended(pod),
+        message=str(words.get("message") or "the keeper pod failed"),
+        objects=objects if isinstance(objects, int) else None,
+        size_bytes=size if isinstance(size, int) else None,
+    )
+
+
+async def collect(
+    api: Api,
+    platform: Platform,
+    job: Job,
+    found: Found,
+    action: CollectOrphans | EndCollecting,
+    *,
+    memory: Memory,
+) -> None:
+    wanted = action.asked if isinstance(action, CollectOrphans) else ""
+    others = [pod for pod in found.collectors if label(pod, TASK_LABEL) != wanted and not is_leaving(pod)]
+    await remove_pods(api, job.namespace, others)
+    if isinstance(action, EndCollecting) or len(found.collectors) > len(others):
+        return
+    hunt = OrphanHunt(
+        namespace=job.namespace,
+        job=job.name,
+        job_uid=job.uid,
+        spec=job.spec,
+        lineages=action.path.rsplit("/", 2)[0],
+        asked=action.asked,
+        dry_run=action.dry_run,
+    )
+    try:
+        with contextlib.suppress(AlreadyExists):
+            await api.create(PODS, job.namespace, collector_pod(hunt, platform))
+    except (Denied, Invalid) as refusal:
+        # Whoever asked is told, and asks again: the job itself is not held up by it.
+        memory.collect_problems[job.uid, action.asked] = Problem("CollectRefused", str(refusal))
