@@ -143,7 +143,7 @@ def _spec(
 
 
 def _in_use_by(cache: Cache, savepoint: Object) -> tuple[str, ...]:
-    """Jobs that are to start from it and have not begun, or to go back to it; the one whose upgrade it is of."""
+    """Jobs that are to start from it and have not begun, or to go back to it; whose upgrade it is for."""
     users = [name_of(job) for job in _starting_from(cache, savepoint) if not _has_begun(job)]
     in_namespace = cache.jobs_in(savepoint["metadata"]["namespace"])
     users += [name_of(job) for job in in_namespace if _is_to_restore(job, name_of(savepoint))]
