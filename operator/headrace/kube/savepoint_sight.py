@@ -143,50 +143,41 @@ def _spec(
 
 
 def _in_use_by(cache: Cache, savepoint: Object) -> tuple[str, ...]:
-    """Jobs that are to start from it and have not begun, or to go back to it; whose upgrade it is for."""
-    users = [name_of(job) for job in _starting_from(cache, savepoint) if not _has_begun(job)]
-    in_namespace = cache.jobs_in(savepoint["metadata"]["namespace"])
-    users += [name_of(job) for job in in_namespace if _is_to_restore(job, name_of(savepoint))]
-    key = (savepoint["metadata"]["namespace"], savepoint["spec"]["job"]["name"])
-    job = cache.job(key)
+    """Jobs that are to start from it and have not begun, and the one whose upgrade it was taken for."""
+    namespace, own_job = savepoint["metadata"]["namespace"], savepoint["spec"]["job"]["name"]
+    users = {name_of(job) for job in cache.jobs_in(namespace) if _is_awaited_by(job, savepoint)}
+    job = cache.job((namespace, own_job))
     operation = (job.get("status") or {}).get("operation") if job is not None else None
     failed = (savepoint.get("status") or {}).get("failedAt")
     if job is not None and operation and not failed and savepoint["spec"].get("cause") == "Upgrade":
         own = upgrade_savepoint(name_of(job), uid_of(job), Operation.parse(operation))
-        users += [name_of(job)] if own == name_of(savepoint) else []
-    return tuple(sorted(set(users)))
+        users |= {own_job} if own == name_of(savepoint) else set()
+    return tuple(sorted(users))
 
 
-def _is_to_restore(job: Object, savepoint: str) -> bool:
+def _is_awaited_by(job: Object, savepoint: Object) -> bool:
+    """Named by what the job is to begin with, or to go back to, and not begun with yet."""
+    name, path = name_of(savepoint), (savepoint.get("status") or {}).get("path")
+    status, start = job.get("status") or {}, job["spec"].get("startFrom") or {}
     asked = (job["metadata"].get("annotations") or {}).get(RESTORE_ANNOTATION)
-    done = (job.get("status") or {}).get("restored")
-    return asked is not None and asked != done and restored_name(asked) == savepoint
+    if asked and asked != status.get("restored") and restored_name(asked) == name:
+        return True
+    named = start.get("savepoint") == name or (path is not None and start.get("path") == path)
+    return named and not status.get("run")
 
 
 def _restored_by(cache: Cache, savepoint: Object) -> str | None:
-    for job in _starting_from(cache, savepoint):
-        conditions = (job.get("status") or {}).get("conditions") or ()
-        ready = any(
-            one["type"] == "Ready" and one["status"] == "True" and one["reason"] in ("Running", "Completed")
-            for one in conditions
-        )
-        if ready and _has_begun(job):
-            return name_of(job)
-    return None
-
-
-def _starting_from(cache: Cache, savepoint: Object) -> list[Object]:
-    name, path = name_of(savepoint), (savepoint.get("status") or {}).get("path")
-    found: list[Object] = []
+    """A job whose run began with it, and whose queries are active or done."""
+    path = (savepoint.get("status") or {}).get("path")
     for job in cache.jobs_in(savepoint["metadata"]["namespace"]):
-        start = job["spec"].get("startFrom") or {}
-        if start.get("savepoint") == name or (path is not None and start.get("path") == path):
-            found.append(job)
-    return found
-
-
-def _has_begun(job: Object) -> bool:
-    return bool((job.get("status") or {}).get("run"))
+        status = job.get("status") or {}
+        if path is None or (status.get("run") or {}).get("seededFrom") != path:
+            continue
+        for one in status.get("conditions") or ():
+            well = one["status"] == "True" and one["reason"] in ("Running", "Completed")
+            if one["type"] == "Ready" and well:
+                return name_of(job)
+    return None
 
 
 # ---- keeper pods --------------------------------------------------------------------------------------
