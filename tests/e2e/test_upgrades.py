@@ -1,7 +1,7 @@
 """Upgrades on a real cluster, with Kafka and S3: rehearsed, promoted, refused, rolled back; exact every time.
 
-The tests share a job, in this order: each finds it Ready and stable, and leaves it so. Records come in all the
-time.
+The tests share a job, in this order: each finds it Ready and stable, and leaves it so. Records come in all
+the time.
 """
 
 import signal
