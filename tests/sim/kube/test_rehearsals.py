@@ -69,6 +69,20 @@ def test_a_candidate_is_told_what_to_do_and_leaves_nothing_behind():
     is_quiet(cluster)
 
 
+def test_the_files_of_a_candidate_are_kept_apart_from_those_of_the_run():
+    """Another edit of the same run would find the files of the one before it."""
+    cluster = FakeCluster({**SPEC, "application": {"file": "s3://acme/job.py"}})
+    cluster.settle()
+    to_candidate(cluster, "--x")
+    containers = cluster.api.of(PODS)["clicks-c1"]["spec"]["initContainers"]
+    (fetch,) = [one["command"] for one in containers if "fetch" in one["command"]]
+    assert {"--run=2", "--candidate=1"} <= set(fetch)
+    cluster.settle(200)
+    containers = cluster.api.of(PODS)["clicks-r2-a1"]["spec"]["initContainers"]
+    (fetch,) = [one["command"] for one in containers if "fetch" in one["command"]]
+    assert not [flag for flag in fetch if flag.startswith("--candidate")]
+
+
 @pytest.mark.parametrize("bad", ["crash", "never"])
 def test_a_bad_one_is_refused_and_the_driver_does_not_notice(bad: str):
     cluster = running()
