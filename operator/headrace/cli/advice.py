@@ -94,7 +94,7 @@ def _unseen(job: LiveJob) -> Advice | None:
 # What to do about a Stalled condition, by its reason; the message of the condition says why.
 _STALLED: dict[str, tuple[str, Callable[[LiveJob], str]]] = {
     "RehearsalFailed": (
-        "The new version failed its rehearsal, and the job goes on as it was. With the fix, before you apply it:",
+        "The new version failed its rehearsal; the job goes on as it was. Before you apply the fix:",
         lambda _: f"{PROGRAM} plan -f job.yaml",
     ),
     "RolledBack": (
