@@ -39,7 +39,7 @@ _TOLD_NOTHING = (
 _MOST_TRIES = 3
 # So long a node may be looked for; the old version runs meanwhile.
 _NO_ROOM = timedelta(seconds=60)
-_NO_ROOM_REASONS = ("Unschedulable", "Denied", "QuotaExceeded", "Forbidden")
+_NO_ROOM_REASONS = ("Unschedulable", "QuotaExceeded")
 _LOOK_AGAIN = timedelta(seconds=10)
 _NOT_IN_A_REASON = re.compile(r"[^A-Za-z0-9_]")
 
@@ -91,8 +91,12 @@ def _unseen(context: Context, operation: Operation, candidate: Candidate) -> Dec
     if candidate.state == "Started":
         return _again(context, operation, candidate, "the candidate is gone without a trace")
     problem, waited = context.observed.candidate_problem, _since(context, candidate)
-    if problem is not None and waited >= _NO_ROOM:
+    if problem is not None and problem.reason in _NO_ROOM_REASONS and waited >= _NO_ROOM:
         return _without(operation, problem)
+    limit = context.job.spec.upgrade.start_timeout
+    if problem is not None and waited >= timedelta(seconds=limit.seconds):
+        message = f"its driver could not be started within {limit}: {problem.message}"
+        return _refuse(context, operation, Problem(problem.reason, message))
     message = problem.message if problem is not None else f"run {operation.to_run} is to be rehearsed"
     return _rehearsing(context, operation, message, start=True)
 

@@ -116,6 +116,26 @@ def test_without_room_for_both_it_takes_over_cold():
     assert candidates(cluster) == []
 
 
+def test_a_quota_that_leaves_no_room_for_both_is_no_obstacle():
+    cluster = running()
+    create = cluster.api.create
+
+    async def full(resource, namespace, body):
+        if resource is PODS and body["metadata"]["name"].startswith("clicks-c"):
+            cluster.api.faults = ["quota"]
+        return await create(resource, namespace, body)
+
+    cluster.api.create = full
+    cluster.edit(application={"args": ["--x"]})
+    for _ in range(10):
+        cluster.pass_once()
+        cluster.later(10)
+    cluster.settle(200)
+    assert cluster.status.last_stable.run == 2
+    assert cluster.condition("Rehearsed") == ("Unknown", "NoRoom")
+    assert "exceeded quota" in cluster.status.condition("Rehearsed").message
+
+
 def test_a_deleted_job_takes_its_candidate_along():
     cluster = running()
     cluster.edit(deletionPolicy="Delete")
