@@ -81,11 +81,11 @@ def explain(job: Job, *more: str) -> str:
 
 
 def test_executors_follow_the_load_from_one_to_three_and_back(job: Job, topic: Topic):
-    with load(topic, rate=20, seconds=100):
-        driver = job.wait_ready(seconds=400)
+    driver = job.wait_ready(seconds=400)
+    with load(topic, rate=15, seconds=90):
         job.wait_reason("Measured", kind="LagKnown", seconds=400)
-    with load(topic, rate=110, seconds=200):
-        job.wait(lambda: target(job) == 3, what="a target of three", seconds=240)
+    with load(topic, rate=110, seconds=240):
+        job.wait(lambda: target(job) == 3, what="a target of three", seconds=400)
         job.wait(lambda: job.executors_ready() == 3, what="three executors", seconds=180)
     up = job.status()["executors"]["reason"]
     with load(topic, rate=5, seconds=420):

@@ -53,8 +53,12 @@ class KafkaTopics:
             source = self._source(query, index, execution.runId().toString(), stream)
             if source is None:
                 return None
-            committed, planned = execution.committedOffsets(), execution.availableOffsets()
-            return source.look(_offsets(committed, stream), _offsets(planned, stream))
+            planned = _offsets(execution.availableOffsets(), stream)
+            committed = _offsets(execution.committedOffsets(), stream)
+            if committed is None and planned is not None:
+                # Its first batch of all runs, maybe for hours: it began where Spark has noted that it would.
+                committed = source.began_at(stream)
+            return source.look(committed, planned)
         except Py4JJavaError as error:
             raise LookFailed(f"Kafka does not tell its offsets: {_said(error)}") from None
 
@@ -100,6 +104,7 @@ class KafkaSource:
         self._max_rows = _option(stream.maxOffsetsPerTrigger())
         self._retention: float | None = None
         self._retention_due = 0.0
+        self._began_at: Mapping[str, int] | None = None
         # (partition, committed) -> when the record there was written.
         self._ages: dict[tuple[str, int], float] = {}
 
@@ -127,6 +132,12 @@ class KafkaSource:
             max_rows_per_batch=self._max_rows,
             planned_rows=_between(committed, planned),
         )
+
+    def began_at(self, stream: Any) -> Mapping[str, int]:
+        """To be asked only when a batch was planned: before, Spark would choose now."""
+        if self._began_at is None:
+            self._began_at = _flat(stream.initialOffset().json())
+        return self._began_at
 
     def close(self) -> None:
         for client in (self._reader, self._consumer):

@@ -17,6 +17,9 @@ from typing import Any
 from headrace.core.autoscale.observation import Batch
 
 MIN_BATCHES = 8
+# Long batches tell more: of those that took so long together, fewer will do. A job that begins with a backlog
+# has few batches, and needs a model soon.
+MIN_LONG_BATCHES, LONG_SECONDS = 3, 120.0
 # Of one batch's weight half is left after this many further ones.
 HALF_LIFE_BATCHES = 40
 # A batch that took longer than this times the expected is taken as this much: pauses are not the cost, but
@@ -84,7 +87,8 @@ class Fit:
 
     @property
     def ready(self) -> bool:
-        return self.batches >= MIN_BATCHES and self.per_row > 0
+        long = self.batches >= MIN_LONG_BATCHES and self.seconds >= LONG_SECONDS
+        return (self.batches >= MIN_BATCHES or long) and self.per_row > 0
 
     def learn(self, batches: Iterable[Batch], stages: Stages, trigger_seconds: float) -> Fit:
         fit = self

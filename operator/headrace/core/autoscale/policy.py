@@ -106,9 +106,8 @@ def still_learning(on: Situation) -> Answer | None:
             text = f"the lag of query {one.seen.name} grew three times in a row, to {amount(lags[-1])} rows"
             target = min(2 * on.asked, on.ceiling)
             return _move(on, target, Reason.LAG_GROWS, f"{text}; there is no model of its batches yet")
-    text = (
-        f"{query.fit.batches} batches of query {query.seen.name} are known, a model needs 8 and its arrival"
-    )
+    known = "1 batch" if query.fit.batches == 1 else f"{query.fit.batches} batches"
+    text = f"of query {query.seen.name} {known} can be learned from: a model needs 8, or 3 long ones"
     return _stay(on, Reason.LEARNING, text)
 
 
