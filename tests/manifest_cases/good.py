@@ -139,7 +139,9 @@ GOOD: dict[str, Manifest] = {
             "maxAge": "168h",
             "onUpgrade": False,
             "onSuspend": False,
-            "onDelete": False,
+            "onDelete": True,
+            "verify": "State",
+            "maxCopyRate": "100Mi",
         }
     ),
     "an upgrade with everything": a_job(
