@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -89,7 +89,7 @@ def look_at_savepoint(
     observed = SavepointObserved(
         job=_saved_job(cache, platform, key, memory),
         tries=tries,
-        in_use_by=_in_use_by(cache, manifest),
+        in_use_by=_in_use_by(cache, _beginners(cache, savepoint.namespace), manifest),
         restored_by=_restored_by(cache, manifest),
         refused=refused,
         namespace_ends=refused is not None and _NAMESPACE_ENDS in refused.message,
@@ -99,7 +99,9 @@ def look_at_savepoint(
 
 def known_savepoints(cache: Cache, job: JobKey) -> tuple[Known, ...]:
     """Of a job, but those that are on their way out."""
-    return tuple(_known(cache, one) for one in cache.children(STREAM_SAVEPOINTS, job) if not is_leaving(one))
+    own = [one for one in cache.children(STREAM_SAVEPOINTS, job) if not is_leaving(one)]
+    beginners = _beginners(cache, job[0]) if own else []
+    return tuple(_known(one, in_use_by=_in_use_by(cache, beginners, one)) for one in own)
 
 
 # ---- the job ------------------------------------------------------------------------------------------
@@ -142,11 +144,23 @@ def _spec(
 # ---- who starts from it -------------------------------------------------------------------------------
 
 
-def _in_use_by(cache: Cache, savepoint: Object) -> tuple[str, ...]:
-    """Jobs that are to start from it and have not begun, and the one whose upgrade it was taken for."""
-    namespace, own_job = savepoint["metadata"]["namespace"], savepoint["spec"]["job"]["name"]
-    users = {name_of(job) for job in cache.jobs_in(namespace) if _is_awaited_by(job, savepoint)}
-    job = cache.job((namespace, own_job))
+def _beginners(cache: Cache, namespace: str) -> list[Object]:
+    """Jobs that are to begin with a savepoint, or to go back to one, and have not: mostly none."""
+    found: list[Object] = []
+    for job in cache.jobs_in(namespace):
+        status, asked = job.get("status") or {}, _asked(job)
+        if (asked and asked != status.get("restored")) or (
+            job["spec"].get("startFrom") and not status.get("run")
+        ):
+            found.append(job)
+    return found
+
+
+def _in_use_by(cache: Cache, beginners: Iterable[Object], savepoint: Object) -> tuple[str, ...]:
+    """Those who are to begin with it, and the job whose upgrade it was taken for."""
+    users = {name_of(job) for job in beginners if _is_awaited_by(job, savepoint)}
+    own_job = savepoint["spec"]["job"]["name"]
+    job = cache.job((savepoint["metadata"]["namespace"], own_job))
     operation = (job.get("status") or {}).get("operation") if job is not None else None
     failed = (savepoint.get("status") or {}).get("failedAt")
     if job is not None and operation and not failed and savepoint["spec"].get("cause") == "Upgrade":
@@ -156,14 +170,17 @@ def _in_use_by(cache: Cache, savepoint: Object) -> tuple[str, ...]:
 
 
 def _is_awaited_by(job: Object, savepoint: Object) -> bool:
-    """Named by what the job is to begin with, or to go back to, and not begun with yet."""
     name, path = name_of(savepoint), (savepoint.get("status") or {}).get("path")
     status, start = job.get("status") or {}, job["spec"].get("startFrom") or {}
-    asked = (job["metadata"].get("annotations") or {}).get(RESTORE_ANNOTATION)
-    if asked and asked != status.get("restored") and restored_name(asked) == name:
+    asked = _asked(job)
+    if asked != status.get("restored") and restored_name(asked) == name:
         return True
     named = start.get("savepoint") == name or (path is not None and start.get("path") == path)
     return named and not status.get("run")
+
+
+def _asked(job: Object) -> str:
+    return (job["metadata"].get("annotations") or {}).get(RESTORE_ANNOTATION, "")
 
 
 def _restored_by(cache: Cache, savepoint: Object) -> str | None:
@@ -214,7 +231,7 @@ def _try(pod: Object, *, now: datetime) -> KeeperTry:
 # ---- as the job sees it -------------------------------------------------------------------------------
 
 
-def _known(cache: Cache, manifest: Object) -> Known:
+def _known(manifest: Object, *, in_use_by: tuple[str, ...]) -> Known:
     spec, status, metadata = manifest["spec"], manifest.get("status") or {}, manifest["metadata"]
     conditions = {one["type"]: one for one in status.get("conditions") or ()}
     stalled = conditions.get("Stalled") or {}
@@ -228,7 +245,7 @@ def _known(cache: Cache, manifest: Object) -> Known:
         began_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         pinned=bool(spec.get("pinned")),
         imported=spec.get("path") is not None,
-        in_use_by=_in_use_by(cache, manifest),
+        in_use_by=in_use_by,
         reason=stalled.get("reason", "") if failed else "",
         problem=stalled.get("message", "") if failed else "",
         batches={one["name"]: one["batch"] for one in status.get("queries") or ()},

@@ -149,6 +149,8 @@ EDITS: dict[str, Edit] = {
     "savepoints.onUpgrade": Edit(False),
     "savepoints.onSuspend": Edit(False),
     "savepoints.onDelete": Edit(True),
+    "savepoints.verify": Edit("State"),
+    "savepoints.maxCopyRate": Edit("100Mi"),
     "upgrade.strategy": Edit("Stateless"),
     "upgrade.rehearsal.batches": Edit(5, _REHEARSED),
     "upgrade.rehearsal.timeLimit": Edit("20m", _REHEARSED),

@@ -148,7 +148,11 @@ def savepoints(cluster: FakeCluster) -> Any:
 
     def counted() -> Any:
         by_clock = [name for name in cluster.api.of(STREAM_SAVEPOINTS) if name.startswith(f"{JOB}-2026")]
-        return cluster.savepoint_causes(), len(by_clock)
+        limits = {
+            (one["spec"].get("verify"), one["spec"].get("maxCopyRate"))
+            for one in cluster.api.of(STREAM_SAVEPOINTS).values()
+        }
+        return cluster.savepoint_causes(), len(by_clock), limits
 
     for number in range(12):
         cluster.create_savepoint(f"hourly-{number}", cause="Schedule")
@@ -163,6 +167,7 @@ def savepoints(cluster: FakeCluster) -> Any:
     return seen
 
 
+_SAVEPOINT_FIELDS = ("schedule", "keep", "maxAge", "onUpgrade", "onSuspend", "verify", "maxCopyRate")
 BEHAVIOURS: dict[str, Callable[[FakeCluster], Any]] = {
     "restart.backoff.min": restarts,
     "restart.backoff.max": restarts,
@@ -171,7 +176,7 @@ BEHAVIOURS: dict[str, Callable[[FakeCluster], Any]] = {
     "trigger.timeZone": next_start,
     "lostNode": lost_node,
     "upgrade.stateCompatible": state_change,
-    **{f"savepoints.{name}": savepoints for name in ("schedule", "keep", "maxAge", "onUpgrade", "onSuspend")},
+    **{f"savepoints.{name}": savepoints for name in _SAVEPOINT_FIELDS},
     "upgrade.strategy": upgrade,
     **dict.fromkeys([path for path in CLASSES if path.startswith("upgrade.rehearsal.")], rehearsal),
     "upgrade.rollback": bad_upgrade,
