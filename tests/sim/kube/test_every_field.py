@@ -96,7 +96,7 @@ def upgrade(cluster: FakeCluster) -> Any:
 
 
 def bad_upgrade(cluster: FakeCluster) -> Any:
-    cluster.edit(application={"args": ["crash"]})
+    cluster.edit(application={"args": ["crash"]}, savepoints={"onUpgrade": False})
     for _ in range(20):
         cluster.pass_once()
         cluster.kubelets_work()
@@ -115,7 +115,7 @@ def never_started(cluster: FakeCluster) -> Any:
 
 
 def _after(cluster: FakeCluster, seconds: float, argument: str) -> Any:
-    cluster.edit(application={"args": [argument]})
+    cluster.edit(application={"args": [argument]}, savepoints={"onUpgrade": False})
     for _ in range(10):
         cluster.pass_once()
         cluster.kubelets_work()
