@@ -32,6 +32,8 @@ def a_spec(services: Services, *, code: str, args: list[str] | None = None, **mo
         },
         "trigger": {"interval": "1s"},
         "restart": {"backoff": {"min": "2s", "max": "10s"}},
+        # A second driver beside the first is what test_upgrades.py looks at; here it would only take time.
+        "upgrade": {"strategy": "Cold"},
         "driver": {"memory": "1536Mi", "resources": {"requests": {"cpu": "100m"}}},
         "executors": {"memory": "1Gi", "resources": {"requests": {"cpu": "100m"}}},
         **more,

@@ -15,7 +15,16 @@ from datetime import UTC, datetime, timedelta
 
 from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core import verification
-from headrace.core.actions import Action, DrainAttempt, PinRun, RestoreRun, SeedRun, StartAttempt
+from headrace.core.actions import (
+    Action,
+    DrainAttempt,
+    PinRun,
+    RestoreRun,
+    SeedRun,
+    StartAttempt,
+    StartCandidate,
+    StopCandidate,
+)
 from headrace.core.model import (
     AttemptPhase,
     Code,
@@ -26,6 +35,7 @@ from headrace.core.model import (
     Job,
     Observed,
     ObservedAttempt,
+    ObservedCandidate,
     ObservedSavepoint,
     PinnedRun,
     Problem,
@@ -39,6 +49,14 @@ from headrace.core.start import awaited_savepoint
 from headrace_jobs.store import seed_after_trial, seed_run
 from tests.sim.stream import INCOMPATIBLE, Stream
 
+# What a rehearsal finds in code of a kind; of all else it finds nothing.
+REHEARSALS = {
+    "crash": Ended(ending=Ending.APPLICATION_ERROR, message="ModuleNotFoundError: No module 'oops'"),
+    "crash-after-0": Ended(ending=Ending.QUERY_FAILED, error_class="KeyError", message="KeyError: 'price'"),
+    "other-meaning": Ended(ending=Ending.MEANING_CHANGED, message="query q: sum(a) became max(a)"),
+    "unfit": Ended(ending=Ending.QUERY_FAILED, error_class=INCOMPATIBLE, message="an aggregate was added"),
+    "slow": Ended(ending=Ending.REHEARSAL_TIMEOUT, message="not through within 10m"),
+}
 # As many as a driver makes before a test goes on.
 _BATCHES = 3
 EPOCH_START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -66,12 +84,28 @@ class Driver:
 
 
 @dataclass
+class Rehearser:
+    """A candidate."""
+
+    run: int
+    number: int
+    running: bool = False
+    ended: Ended | None = None
+    waiting: Problem | None = None
+
+
+@dataclass
 class World:
     job: Job
     status: StreamJobStatus = field(default_factory=StreamJobStatus)
     code: Code | CodeProblem = field(default_factory=lambda: Code("code-1"))
     now: datetime = EPOCH_START
     drivers: list[Driver] = field(default_factory=list)
+    candidates: list[Rehearser] = field(default_factory=list)
+    # No node has room for a candidate beside the driver.
+    full: bool = False
+    # How the next candidates end, instead of what their code does.
+    rehearsals_end: list[Ended] = field(default_factory=list)
     pinned: dict[int, PinnedRun] = field(default_factory=dict)
     seeds: dict[int, tuple[int, str | None]] = field(default_factory=dict)  # to_run -> (from_run, from_uid)
     seeded_queries: dict[int, tuple[SeededQuery, ...]] = field(default_factory=dict)
@@ -105,6 +139,17 @@ class World:
                     queries=(self._report(d),),
                 )
                 for d in self.drivers
+            ),
+            candidates=tuple(
+                ObservedCandidate(
+                    run=c.run,
+                    number=c.number,
+                    uid=f"c{c.number}",
+                    ended=c.ended,
+                    running=c.running,
+                    waiting=c.waiting,
+                )
+                for c in self.candidates
             ),
             pinned=dict(self.pinned),
             seeded_runs=frozenset(self.seeds) | frozenset(self.restored),
@@ -165,6 +210,10 @@ class World:
                     self.restored[action.to_run] = (action.path, action.lineage, action.query)
             case StartAttempt():
                 return self._start(action)
+            case StartCandidate():
+                return self._start_candidate(action)
+            case StopCandidate():
+                self.candidates = [c for c in self.candidates if c.number != action.number]
             case DrainAttempt():
                 for driver in self.drivers:
                     if (driver.run, driver.number) == (action.run, action.attempt) and not driver.drain_asked:
@@ -191,6 +240,32 @@ class World:
     def _code_digest(self) -> str:
         assert isinstance(self.code, Code), "code that cannot run was pinned"
         return self.code.digest
+
+    def _start_candidate(self, action: StartCandidate) -> bool:
+        if any(c.number == action.number for c in self.candidates):
+            return False
+        assert action.run in self.pinned, "a run was rehearsed that is not pinned"
+        assert not any(c.ended is None for c in self.candidates), "two candidates at once"
+        self.candidates.append(Rehearser(action.run, action.number))
+        return True
+
+    def rehearse(self) -> bool:
+        """One step of a candidate that lives; whether it did anything."""
+        candidate = next((c for c in self.candidates if c.ended is None), None)
+        if candidate is None:
+            return False
+        code = self.pinned[candidate.run].code
+        if self.full or code.startswith("never"):
+            reason = "Unschedulable" if self.full else "ImagePullBackOff"
+            candidate.waiting = Problem(reason, "0/3 nodes" if self.full else "no such image")
+            return False
+        if not candidate.running:
+            candidate.running = True
+        elif self.rehearsals_end:
+            candidate.ended = self.rehearsals_end.pop(0)
+        else:
+            candidate.ended = REHEARSALS.get(code, Ended(ending=Ending.REHEARSED))
+        return True
 
     def _start(self, action: StartAttempt) -> bool:
         if any((d.run, d.number) == (action.run, action.attempt) for d in self.drivers):
@@ -260,7 +335,10 @@ class World:
                 driver.ended = Ended(ending=Ending.DRAINED)
 
     def edit(self, **changes: object) -> None:
-        spec = StreamJobSpec.parse({**self.job.spec.model_dump(mode="json", exclude_unset=True), **changes})
+        before = self.job.spec.model_dump(mode="json", exclude_unset=True)
+        if "upgrade" in changes:
+            changes["upgrade"] = {**before["upgrade"], **changes["upgrade"]}
+        spec = StreamJobSpec.parse({**before, **changes})
         self.job = replace(self.job, spec=spec, generation=self.job.generation + 1)
 
     def ask_rollback(self, request: RollbackRequest | Problem | None) -> None:
@@ -282,7 +360,7 @@ class World:
             before = [driver.phase for driver in self.drivers]
             self.drains_finish()
             self.driver_runs()
-            worked = self.driver_works()
+            worked = self.driver_works() or self.rehearse()
             moved = before != [driver.phase for driver in self.drivers]
             if not did and not moved and not worked and not self._time_passes():
                 return
@@ -295,6 +373,8 @@ class World:
             self.driver.stuck = True
             return True
         due = self.status.restarts.next_at
+        if due is None and self.status.operation is not None and self.status.operation.candidate is not None:
+            due = self.recheck_at
         if due is None and not verification.is_stable(self.status) and self.driver is not None:
             due = self.recheck_at
         if due is None or due <= self.now:
@@ -314,5 +394,7 @@ def _state_format(code: str) -> str:
 
 def a_world(spec: dict | None = None) -> World:
     wanted = {"application": {"file": "job.py"}, **(spec or {})}
+    # Rehearsals have tests of their own.
+    wanted["upgrade"] = {"strategy": "Cold", **wanted.get("upgrade", {})}
     job = Job(namespace="default", name="clicks", uid="uid", generation=1, spec=StreamJobSpec.parse(wanted))
     return World(job)

@@ -74,6 +74,8 @@ def rollback(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[st
 
 def fetch(arguments: argparse.Namespace, s3: S3Options) -> tuple[int, dict[str, Any]]:
     run = f"{arguments.lineage}/run-{arguments.run}"
+    if arguments.candidate is not None:
+        run = f"{arguments.lineage}/rehearsal-{arguments.run}/candidate-{arguments.candidate}"
     sources = [Source(*given) for given in arguments.source]
     files = fetch_files(
         open_store(arguments.store, s3), run, sources, arguments.to, lambda url: open_store(url, s3)
@@ -134,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     fetching = tasks.add_parser("fetch", parents=[stored], help="the application's files, pinned for a run")
     fetching.add_argument("--lineage", required=True, help="uid of the job")
     fetching.add_argument("--run", type=int, required=True)
+    fetching.add_argument("--candidate", type=int, help="for a rehearsal of the run: kept apart from it")
     fetching.add_argument("--to", type=Path, required=True, help="directory to put them into")
     fetching.add_argument("--source", nargs=3, action="append", metavar=("FIELD", "PLACE", "URL"), default=[])
     fetching.set_defaults(task=fetch)

@@ -30,6 +30,7 @@ from headrace.api.scaling import Autoscaling
 from headrace.api.status import (
     Attempt,
     Beginning,
+    Candidate,
     Collection,
     Condition,
     ExecutorsStatus,
@@ -60,6 +61,7 @@ __all__ = [
     "Attempt",
     "Autoscaling",
     "Beginning",
+    "Candidate",
     "Change",
     "Collection",
     "Condition",

@@ -14,7 +14,7 @@ from headrace.api.edits import Edit, Remove, SetValue
 from headrace.api.forms import Form, free_text
 from headrace.api.model import ApiModel, Broken, live_field, restart_field, rule, section
 from headrace.api.names import ObjectName
-from headrace.api.quantities import Duration
+from headrace.api.quantities import Duration, Memory
 from headrace.api.storage import Location
 
 
@@ -113,6 +113,12 @@ class Savepoints(ApiModel):
         """Take one when the job is deleted and `deletionPolicy` is `Retain`. The StreamJob then waits for it,
         so it needs a running operator to go.""",
         default=False,
+    )
+    verify: Literal["Objects", "State"] = live_field(
+        "How far those that Headrace takes by itself are checked.", default="Objects"
+    )
+    max_copy_rate: Memory | None = live_field(
+        "The most bytes per second that one of them copies, such as `100Mi`. Default: no limit.", default=None
     )
 
 

@@ -44,6 +44,11 @@ def attempt_name(job: str, run: int, attempt: int) -> str:
     return f"{job}-r{run}-a{attempt}"
 
 
+def candidate_name(job: str, number: int) -> str:
+    """The driver pod of a candidate, and its Service and ConfigMap; also Spark's id of its application."""
+    return f"{job}-c{number}"
+
+
 def as_name(text: str, *, longest: int = 253) -> str:
     """The nearest valid object name: `My Job_2` → `my-job-2`."""
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

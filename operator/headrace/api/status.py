@@ -26,7 +26,15 @@ Timestamp = Annotated[
 ]
 
 ConditionType = Literal[
-    "Ready", "Reconciling", "Stalled", "LagKnown", "ScalingLimited", "DataLossRisk", "RolledBack", "Verified"
+    "Ready",
+    "Reconciling",
+    "Stalled",
+    "LagKnown",
+    "ScalingLimited",
+    "DataLossRisk",
+    "RolledBack",
+    "Rehearsed",
+    "Verified",
 ]
 
 # How an attempt ends: the exit codes of the harness, and what only the platform sees.
@@ -46,6 +54,10 @@ EndReason = Literal[
     "NodeLost",
     "StartFailed",
     "Unknown",
+    "Rehearsed",
+    "StandbyExpired",
+    "MeaningChanged",
+    "RehearsalTimeout",
 ]
 
 
@@ -138,6 +150,17 @@ class Beginning(StatusModel):
     start: str = plain_field("What it starts from.")
 
 
+class Candidate(StatusModel):
+    """A driver that rehearses the next run beside the one that runs. It writes nothing."""
+
+    number: int = plain_field("Counts from 1 within the job.", ge=1)
+    state: Literal["Intended", "Started"] = plain_field(
+        "`Intended` is written before its driver is started, as for an attempt."
+    )
+    tries: int = plain_field("How many there were before it that told nothing.", default=0, ge=0)
+    started_at: Timestamp | None = plain_field("When it was started.", default=None)
+
+
 class Operation(StatusModel):
     """A change under way that takes several steps."""
 
@@ -145,14 +168,15 @@ class Operation(StatusModel):
         "What it is."
     )
     step: str = plain_field(
-        """Where it stands: `Draining`, `Seeding`, then, with the new run, `Starting`, `Verifying`, and
-        `Undecided` where it failed and the spec leaves the rollback to you."""
+        """Where it stands: `Rehearsing`, `Draining`, `Seeding`, then, with the new run, `Starting`,
+        `Verifying`, and `Undecided` where it failed and the spec leaves the rollback to you."""
     )
     from_run: int = plain_field("The run that is replaced.", ge=1)
     to_run: int = plain_field("The run that replaces it.", ge=1)
     revision: str = plain_field("What the run that replaces it is to run.", default="")
     reason: str = plain_field("Why.", default="")
     changes: Items[str] = plain_field("Fields that differ from the run before.", default=(), max_length=32)
+    candidate: Candidate | None = plain_field("Who rehearses the new run.", default=None)
     version_of: int | None = plain_field(
         "In a rollback: the run whose version the new run has, spec and code.", default=None, ge=1
     )
@@ -199,9 +223,14 @@ class StableRun(StatusModel):
 
 
 class Rejection(StatusModel):
-    """A version that was rolled back. It is not tried again until the spec, or the code, is another."""
+    """A version that was rolled back, or refused in its rehearsal. It is not tried again until the spec, or
+    the code, is another."""
 
-    run: int = plain_field("The run that had it.", ge=1)
+    run: int = plain_field("The run that had it, or would have had it.", ge=1)
+    kind: Literal["RolledBack", "Refused"] = plain_field("Which of the two.", default="RolledBack")
+    policy: str = plain_field(
+        "Digest of `spec.upgrade`, of one that was refused: a new policy is a new rehearsal.", default=""
+    )
     revision: str = plain_field("Digest of its spec.")
     reason: str = plain_field("Why, as one CamelCase word for machines.")
     message: str = plain_field("Why, as a sentence for people.", default="")
@@ -290,8 +319,9 @@ class StreamJobStatus(StatusModel):
     last_termination: Termination | None = plain_field("How the last attempt ended.", default=None)
     last_stable: StableRun | None = plain_field("The last run that passed its verification.", default=None)
     rejected: Rejection | None = plain_field(
-        "The version that was rolled back, while the spec still asks for it.", default=None
+        "The version that was rolled back or refused, while the spec still asks for it.", default=None
     )
+    candidates: int = plain_field("Counts the drivers that rehearsed.", default=0, ge=0)
     last_savepoint: str | None = plain_field("Name of the newest good StreamSavepoint.", default=None)
     collection: Collection | None = plain_field(
         "The last look for what savepoints have left behind.", default=None

@@ -93,6 +93,10 @@ def _unseen(job: LiveJob) -> Advice | None:
 
 # What to do about a Stalled condition, by its reason; the message of the condition says why.
 _STALLED: dict[str, tuple[str, Callable[[LiveJob], str]]] = {
+    "RehearsalFailed": (
+        "The new version failed its rehearsal; the job goes on as it was. Before you apply the fix:",
+        lambda _: f"{PROGRAM} plan -f job.yaml",
+    ),
     "RolledBack": (
         "It runs, with the version before; the manifest still asks for what failed. Why it did:",
         lambda job: _command(job, "history"),

@@ -68,6 +68,24 @@ class StartAttempt:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StartCandidate:
+    """Start a driver that rehearses run `run` on a fork of what `from_run` has come to. It writes nothing."""
+
+    run: int
+    number: int
+    from_run: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopCandidate:
+    """End a candidate that nobody waits for any more. There is nothing to drain."""
+
+    run: int
+    number: int
+    uid: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class DrainAttempt:
     """Let the running batch commit, begin no other, end the process."""
 
@@ -156,6 +174,8 @@ Action = (
     | SeedRun
     | RestoreRun
     | StartAttempt
+    | StartCandidate
+    | StopCandidate
     | DrainAttempt
     | AbandonAttempt
     | ScaleExecutors

@@ -29,7 +29,8 @@ def collect_orphans(context: Context) -> Collecting:
         return Collecting(status=before)
     if job.collect is None or (before is not None and before.asked == job.collect):
         return Collecting(status=before, actions=_tidy(context))
-    mode, run = job.collect.split()[0], context.status.run
+    # `remove@2026-01-31`: what follows only makes it another request.
+    mode, run = job.collect.partition("@")[0].strip(), context.status.run
     if mode not in _MODES:
         return _answer(context, job.collect, f"{COLLECT_ANNOTATION}: say dry-run or remove, not {mode}")
     if run is None or run.path is None:

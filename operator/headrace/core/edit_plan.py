@@ -14,7 +14,14 @@ from enum import StrEnum
 from headrace.api import Change, StreamJob, StreamJobSpec, StreamJobStatus
 from headrace.core.changes import Changed, ChangePlan, classify
 from headrace.core.decision import Context
-from headrace.core.edit_steps import Step, rehearsed, sentence, steps_of_first_run, steps_of_upgrade
+from headrace.core.edit_steps import (
+    HANDS_OVER_WARM,
+    Step,
+    rehearsed,
+    sentence,
+    steps_of_first_run,
+    steps_of_upgrade,
+)
 from headrace.core.expectations import (
     NO_FIGURES,
     Expectation,
@@ -146,9 +153,9 @@ def what_changes(running: Running, new: StreamJobSpec) -> ChangePlan:
 
 def _with_upgrade(common: EditPlan, edit: Edit, running: Running) -> EditPlan:
     new, status = edit.job.spec, running.status
-    gap = gap_of_upgrade(new, status, edit.figures, warm=rehearsed(new))
+    gap = gap_of_upgrade(new, status, edit.figures, warm=HANDS_OVER_WARM and rehearsed(new, status))
     guarantees = guarantees_for(edit.figures.sinks)
-    finds, misses = rehearsal_of(new)
+    finds, misses = rehearsal_of(new, status)
     return replace(
         common,
         steps=steps_of_upgrade(
@@ -315,13 +322,13 @@ _MISSES = (
 )
 
 
-def rehearsal_of(new: StreamJobSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def rehearsal_of(new: StreamJobSpec, status: StreamJobStatus) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is found before anything is touched, and what is not."""
     policy = new.upgrade
     if policy.strategy != "Rehearsed":
         return (), (f"anything: upgrade.strategy is {policy.strategy}, nothing is rehearsed",)
-    if not rehearsed(new):
-        return (), ("anything: this version of Headrace rehearses nothing yet; it is a Cold upgrade",)
+    if not rehearsed(new, status):
+        return (), ("anything: no version runs that a rehearsal would protect, so there is none",)
     if policy.rehearsal.call_foreach_batch:
         return (*_FINDS, "errors inside foreachBatch, as far as your code runs while rehearsing"), _MISSES
     return _FINDS, ("errors inside foreachBatch: its frame is computed and thrown away", *_MISSES)

@@ -13,11 +13,12 @@ from headrace.core.model import Code
 
 StepName = Literal["wait", "savepoint", "rehearse", "drain", "copy", "start", "verify", "promote"]
 
-# Whether an upgrade asks for the rehearsal that `upgrade.strategy: Rehearsed` stands for. A plan promises
-# nothing that is not done; a test ties this to the fields that have an effect.
-REHEARSES = False
+# Whether a version that rehearsed well waits, warm, for the handover. A plan promises nothing that is not
+# done; a test ties this to the fields that have an effect.
+HANDS_OVER_WARM = False
 
 # States in which no driver writes, so that there is nothing to drain.
+_COMES_OR_GOES = frozenset({"Starting", "Draining", "Ending", "Suspending"})
 _AT_REST = frozenset({"Suspended", "Completed", "Failed", "Backoff", "Detached", "Stalled", ""})
 
 
@@ -40,16 +41,16 @@ def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool, saves: 
     old, number = status.run.number, next_run(status)
     yield from _waits(new, status, paused=paused)
     policy = new.upgrade
-    if saves:
-        yield Step("savepoint", f"a savepoint of run {old} is taken; the job does not notice")
-    if rehearsed(new):
+    if rehearsed(new, status):
         rehearsal = policy.rehearsal
         yield Step(
             "rehearse",
             f"run {number} is tried on a copy of the state: {_batches(rehearsal.batches)} are replayed with "
             f"muted sinks, in at most {rehearsal.time_limit}. Run {old} goes on meanwhile; if it fails, "
-            "nothing else happens",
+            "nothing else happens. Without room for both the upgrade goes on without, and says so",
         )
+    if saves:
+        yield Step("savepoint", f"a savepoint of run {old} is taken; the job does not notice")
     if status.state not in _AT_REST:
         yield Step(
             "drain",
@@ -66,8 +67,9 @@ def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool, saves: 
     )
 
 
-def rehearsed(new: StreamJobSpec) -> bool:
-    return REHEARSES and new.upgrade.strategy == "Rehearsed"
+def rehearsed(new: StreamJobSpec, status: StreamJobStatus) -> bool:
+    """Only where something runs that is worth protecting: else the edit may be the repair."""
+    return new.upgrade.strategy == "Rehearsed" and status.state not in (*_AT_REST, *_COMES_OR_GOES)
 
 
 def _ending(new: StreamJobSpec, number: int, way_back: int | None) -> str:

@@ -33,7 +33,12 @@ def with_past_run(
         started_at=run.started_at,
         ended_at=now,
     )
-    return (entry, *(each for each in status.history if each.run != run.number))[:_KEPT]
+    return with_entry(status.history, entry)
+
+
+def with_entry(history: tuple[HistoryEntry, ...], entry: HistoryEntry) -> tuple[HistoryEntry, ...]:
+    """A run that was refused in its rehearsal never began: the next one has its number."""
+    return (entry, *(each for each in history if each.run != entry.run or each.outcome == "Refused"))[:_KEPT]
 
 
 def image_of(status: StreamJobStatus, run: int) -> str | None:

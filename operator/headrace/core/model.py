@@ -97,6 +97,11 @@ class Ending(StrEnum):
     NODE_LOST = "NodeLost"
     START_FAILED = "StartFailed"
     UNKNOWN = "Unknown"
+    # Of a candidate only.
+    REHEARSED = "Rehearsed"
+    STANDBY_EXPIRED = "StandbyExpired"
+    MEANING_CHANGED = "MeaningChanged"
+    REHEARSAL_TIMEOUT = "RehearsalTimeout"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +151,24 @@ class ObservedAttempt:
     @property
     def live(self) -> bool:
         return self.phase is not AttemptPhase.ENDED
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedCandidate:
+    """A driver that rehearses. It may write into its own fork only."""
+
+    run: int
+    number: int
+    uid: str
+    ended: Ended | None = None
+    # Its container runs.
+    running: bool = False
+    # Why it has not started yet: no node has room, the image cannot be pulled, …
+    waiting: Problem | None = None
+
+    @property
+    def live(self) -> bool:
+        return self.ended is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +250,9 @@ class ObservedCollecting:
 class Observed:
     code: Code | CodeProblem
     attempts: tuple[ObservedAttempt, ...] = ()
+    candidates: tuple[ObservedCandidate, ...] = ()
+    # Why the platform refused to start the intended candidate.
+    candidate_problem: Problem | None = None
     pinned: dict[int, PinnedRun] = field(default_factory=dict)
     seeded_runs: frozenset[int] = frozenset()
     # What the keeper told of those that came out of a rollback.

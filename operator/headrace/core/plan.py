@@ -34,7 +34,17 @@ from dataclasses import replace
 from datetime import datetime
 
 from headrace.api import PAUSE_ANNOTATION, StreamJobStatus
-from headrace.core import attempts, beginning, deletion, gates, restoring, rollback, upgrade, verification
+from headrace.core import (
+    attempts,
+    beginning,
+    deletion,
+    gates,
+    rehearsal,
+    restoring,
+    rollback,
+    upgrade,
+    verification,
+)
 from headrace.core.actions import AbandonAttempt, DrainAttempt
 from headrace.core.changes import classify
 from headrace.core.collecting import collect_orphans
@@ -51,7 +61,8 @@ Question = Callable[[Context], Decision | None]
 
 def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -> Plan:
     context = Context(job=job, status=status, observed=observed, now=now)
-    context = upgrade.without_lost_code(rollback.without_answered_rejection(context))
+    context = upgrade.without_taken_back(rollback.without_answered_rejection(context))
+    context = upgrade.without_lost_code(context)
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
     shown = replace(context, refused=decision.refused)
     facts = (*decision.facts, *rollback.facts(decision.status), *scaling_facts(shown))
@@ -69,7 +80,13 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
     )
     return Plan(
         status=after,
-        actions=(*deletion.hold(job), *decision.actions, *saving.actions, *collecting.actions),
+        actions=(
+            *deletion.hold(job),
+            *decision.actions,
+            *rehearsal.strays(context, after),
+            *saving.actions,
+            *collecting.actions,
+        ),
         says=(*live_news(context, after), *decision.says, *saving.says, *collecting.says),
         recheck_at=decision.recheck_at,
         schedule_at=saving.look_at,

@@ -18,6 +18,7 @@ from headrace.core.conditions import Fact
 from headrace.core.decision import Context, Decision, Sentence
 from headrace.core.handover import NO_STATE
 from headrace.core.model import Code, Problem, RollbackRequest
+from headrace.core.revision import policy_of
 from headrace.core.upgrade import carry_on, way_back
 
 _KIND = "RolledBack"
@@ -143,7 +144,8 @@ def without_answered_rejection(context: Context) -> Context:
     rejected, job = context.status.rejected, context.job
     if rejected is None or job.rejected is not None or not isinstance(context.observed.code, Code):
         return context
-    if context.wanted_revision == rejected.revision:
+    same_policy = rejected.kind == "RolledBack" or rejected.policy == policy_of(job.spec)
+    if context.wanted_revision == rejected.revision and same_policy:
         return context
     return context.with_status(context.status.model_copy(update={"rejected": None}))
 
@@ -153,6 +155,8 @@ def stands_rejected(context: Context) -> Problem | None:
     rejected = context.status.rejected
     if rejected is None or context.wanted_revision != rejected.revision:
         return None
+    if rejected.kind == "Refused":
+        return Problem("RehearsalFailed", rejected.message)
     return Problem(
         _KIND,
         f"the spec still asks for what was rolled back: {rejected.message}. A corrected spec or corrected "
@@ -163,7 +167,7 @@ def stands_rejected(context: Context) -> Problem | None:
 def facts(status: StreamJobStatus) -> tuple[Fact, ...]:
     """The condition, from what the status remembers; none where nothing was ever rolled back."""
     rejected = status.rejected
-    if rejected is not None:
+    if rejected is not None and rejected.kind == _KIND:
         return (Fact(type=_KIND, true=True, reason=rejected.reason, message=rejected.message),)
     if status.condition(_KIND) is None:
         return ()

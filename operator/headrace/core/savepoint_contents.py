@@ -8,6 +8,8 @@ from typing import Any, cast
 
 from headrace.api import SavedQuery, StreamSavepointStatus
 
+# As many as the status has room for.
+_MOST_QUERIES = 64
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 
@@ -15,7 +17,7 @@ def with_contents(status: StreamSavepointStatus, told: Mapping[str, Any] | None)
     """A keeper of another version may tell less: what it does not tell is not known."""
     if not told:
         return status
-    queries = tuple(_query(one) for one in told.get("queries", ()))
+    queries = tuple(_query(one) for one in told.get("queries", ())[:_MOST_QUERIES])
     size, run = told.get("bytes"), str(told.get("run", ""))
     number = run.rpartition("run-")[2]
     return status.model_copy(

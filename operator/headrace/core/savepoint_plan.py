@@ -49,6 +49,8 @@ from headrace.core.savepoint_model import (
 )
 from headrace.core.savepoint_verifying import found_by, settled, verified
 
+# As many as the status has room for.
+_MOST_USERS = 32
 _WORKING: tuple[Task, ...] = ("take", "verify")
 
 
@@ -78,7 +80,7 @@ def plan_savepoint(
             "conditions": with_facts(
                 status.conditions, decision.facts, now=now, generation=savepoint.generation
             ),
-            "in_use_by": observed.in_use_by,
+            "in_use_by": observed.in_use_by[:_MOST_USERS],
         }
     )
     return SavepointPlan(

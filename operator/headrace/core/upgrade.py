@@ -3,6 +3,11 @@
       edit that needs a new run
                 │  PinRun n+1
                 ▼
+         ┌────────────┐  failed: refused, and run n was not touched
+         │ Rehearsing │──▶ (core/rehearsal.py; strategy Rehearsed, while run n runs)
+         └────────────┘
+                │ passed, or there is no room
+                ▼
            ┌─────────┐  driver ended   ┌─────────┐  state copied   ┌──────────┐
            │Draining │────────────────▶│ Seeding │────────────────▶│ Starting │──▶ core/verification.py
            └─────────┘  (its pod uid)  └─────────┘                 └──────────┘
@@ -20,8 +25,10 @@ commit: see docs/concepts/upgrades.md for the table.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headrace.api import Change, Operation
-from headrace.core import gates
+from headrace.core import gates, rehearsal
 from headrace.core.actions import DrainAttempt, PinRun
 from headrace.core.changes import ChangePlan, classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled, stalled_facts
@@ -44,7 +51,7 @@ def begin(context: Context, why: str, changes: ChangePlan | None = None) -> Deci
     common = target is not None and target != run.number and run.seeded_from != NO_STATE
     operation = Operation(
         kind="Upgrade",
-        step="Draining",
+        step="Rehearsing" if rehearsal.is_wanted(context) else "Draining",
         from_run=run.number,
         to_run=run.number + 1,
         revision=context.wanted_revision,
@@ -98,6 +105,16 @@ def refusal(context: Context) -> Problem | None:
     )
 
 
+def without_taken_back(context: Context) -> Context:
+    """An edit that is taken back while it is rehearsed has touched nothing: as if it had not been."""
+    operation, run = context.status.operation, context.status.run
+    if operation is None or run is None or operation.step != "Rehearsing" or refusal(context) is not None:
+        return context
+    if context.wanted_revision != run.revision:
+        return context
+    return context.with_status(context.status.model_copy(update={"operation": None}))
+
+
 def without_lost_code(context: Context) -> Context:
     """What an upgrade wants may be gone before it was kept: saved over by what cannot be taken.
 
@@ -148,6 +165,7 @@ def _superseded(context: Context, operation: Operation) -> Operation:
             "kind": "Upgrade",
             "revision": wanted,
             "version_of": None,
+            "candidate": None,
             "without_state": stateless and operation.step == "Draining",
         }
     )
@@ -158,6 +176,15 @@ def carry_on(context: Context, operation: Operation) -> Decision:
     pinned = context.observed.pinned.get(operation.to_run)
     if pinned is None or pinned.revision != operation.revision:
         return _pin(context, operation)
+    if operation.step == "Rehearsing":
+        match rehearsal.rehearse(context, operation):
+            case Decision() as decision:
+                return decision
+            case rehearsal.Through() as through:
+                after = context.status.model_copy(update={"operation": through.operation})
+                onwards = carry_on(context.with_status(after), through.operation)
+                told = replace(onwards, facts=(*onwards.facts, through.fact))
+                return told.saying(through.said)
     if (waiting := gates.before_upgrade(context, operation)) is not None:
         return waiting
     if context.live:
@@ -177,7 +204,10 @@ def _pin(context: Context, operation: Operation) -> Decision:
             return stalled(context, "NoPin", message)
         spec = kept.spec
     pin = PinRun(run=operation.to_run, revision=operation.revision, spec=spec, like=operation.version_of)
-    return _moving(context, operation, f"keeping a copy of the code for run {operation.to_run}", pin)
+    message = f"keeping a copy of the code for run {operation.to_run}"
+    if operation.step == "Rehearsing":
+        return rehearsal.meanwhile(context, message, pin)
+    return _moving(context, operation, message, pin)
 
 
 def _seed(context: Context, operation: Operation) -> Decision:

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headrace.api import GROUP, VERSION
+from headrace.api import GROUP, RESTORE_ANNOTATION, VERSION
 from headrace.core.manifests.ownership import JOB_LABEL, ROLE_LABEL, SAVEPOINT_LABEL
 from headrace.core.manifests.run_pin import PIN_ROLE
+from headrace.core.start import restored_name
 from headrace.kube.client import Object, Snapshot
 from headrace.kube.found import label
 from headrace.kube.memory import Recent
@@ -188,10 +189,9 @@ def concerned(cache: Cache, resource: Resource, thing: Object) -> set[AnyKey]:
     match resource.plural:
         case STREAM_JOBS.plural:
             own = {key_of(one) for one in cache.children(STREAM_SAVEPOINTS, job)}
-            start = _start_from(thing).get("savepoint")
-            return {job, *own, *([SavepointKey(namespace, start)] if start else [])}
+            return {job, *own, *(SavepointKey(namespace, one) for one in _starts(thing))}
         case STREAM_SAVEPOINTS.plural:
-            starting = (one for one in cache.jobs_in(namespace) if _start_from(one).get("savepoint") == name)
+            starting = (one for one in cache.jobs_in(namespace) if name in _starts(one))
             return {job, SavepointKey(namespace, name), *(_name(one) for one in starting)}
         case PODS.plural if worked_on := label(thing, SAVEPOINT_LABEL):
             return {job, SavepointKey(namespace, worked_on)}
@@ -203,8 +203,11 @@ def key_of(savepoint: Object) -> SavepointKey:
     return SavepointKey(*_name(savepoint))
 
 
-def _start_from(job: Object) -> Object:
-    return job["spec"].get("startFrom") or {}
+def _starts(job: Object) -> set[str]:
+    """Savepoints that the job names: what it is to begin with, or to go back to."""
+    start = (job["spec"].get("startFrom") or {}).get("savepoint")
+    asked = (job["metadata"].get("annotations") or {}).get(RESTORE_ANNOTATION, "")
+    return {one for one in (start, restored_name(asked)) if one}
 
 
 def _name(thing: Object) -> Name:

@@ -16,6 +16,8 @@ from headrace.core.manifests.keeper_pod import (
 )
 from headrace.core.manifests.ownership import (
     ATTEMPT_LABEL,
+    CANDIDATE_LABEL,
+    CANDIDATE_ROLE,
     EPOCH_LABEL,
     LINEAGE_LABEL,
     ROLE_LABEL,
@@ -32,6 +34,8 @@ AttemptNumber = tuple[int, int]  # (run, attempt)
 @dataclass(frozen=True, kw_only=True)
 class Found:
     drivers: Mapping[AttemptNumber, Object]
+    # Drivers that rehearse, by number.
+    candidates: Mapping[int, Object]
     executors: tuple[Object, ...]
     keepers: tuple[Object, ...]
     # The tries to remove the checkpoints of the job, oldest first.
@@ -77,6 +81,9 @@ def sort_out(
     pins = [thing for thing in _ours(config_maps, job) if label(thing, ROLE_LABEL) == PIN_ROLE]
     return Found(
         drivers={attempt_of(pod): pod for pod in ours if label(pod, ROLE_LABEL) == "driver"},
+        candidates={
+            int(label(pod, CANDIDATE_LABEL)): pod for pod in ours if label(pod, ROLE_LABEL) == CANDIDATE_ROLE
+        },
         executors=tuple(executors),
         keepers=tuple(pod for pod in ours if label(pod, ROLE_LABEL) == KEEPER_ROLE),
         deletions=tuple(sorted(deletions, key=lambda pod: int(label(pod, TRY_LABEL)))),

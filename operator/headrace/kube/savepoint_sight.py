@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
 from pydantic import ValidationError
 
-from headrace.api import PAUSE_ANNOTATION, SAVEPOINT_FINALIZER, Operation, StreamJobSpec, StreamSavepoint
+from headrace.api import (
+    PAUSE_ANNOTATION,
+    RESTORE_ANNOTATION,
+    SAVEPOINT_FINALIZER,
+    Operation,
+    StreamJobSpec,
+    StreamSavepoint,
+)
 from headrace.core.gates import upgrade_savepoint
 from headrace.core.manifests import Platform, read_run_pin
 from headrace.core.manifests.keeper_pod import KEEPER_CONTAINER, TRY_LABEL
@@ -25,6 +32,7 @@ from headrace.core.savepoint_model import (
     Task,
 )
 from headrace.core.savepoints import Cause, Known, Phase
+from headrace.core.start import restored_name
 from headrace.core.validate import validate
 from headrace.kube.cache import Cache, JobKey
 from headrace.kube.client import Object
@@ -81,7 +89,7 @@ def look_at_savepoint(
     observed = SavepointObserved(
         job=_saved_job(cache, platform, key, memory),
         tries=tries,
-        in_use_by=_in_use_by(cache, manifest),
+        in_use_by=_in_use_by(cache, _beginners(cache, savepoint.namespace), manifest),
         restored_by=_restored_by(cache, manifest),
         refused=refused,
         namespace_ends=refused is not None and _NAMESPACE_ENDS in refused.message,
@@ -91,7 +99,9 @@ def look_at_savepoint(
 
 def known_savepoints(cache: Cache, job: JobKey) -> tuple[Known, ...]:
     """Of a job, but those that are on their way out."""
-    return tuple(_known(cache, one) for one in cache.children(STREAM_SAVEPOINTS, job) if not is_leaving(one))
+    own = [one for one in cache.children(STREAM_SAVEPOINTS, job) if not is_leaving(one)]
+    beginners = _beginners(cache, job[0]) if own else []
+    return tuple(_known(one, in_use_by=_in_use_by(cache, beginners, one)) for one in own)
 
 
 # ---- the job ------------------------------------------------------------------------------------------
@@ -134,43 +144,57 @@ def _spec(
 # ---- who starts from it -------------------------------------------------------------------------------
 
 
-def _in_use_by(cache: Cache, savepoint: Object) -> tuple[str, ...]:
-    """Jobs that are to start from it and have not begun, and the one whose upgrade it was taken for."""
-    users = [name_of(job) for job in _starting_from(cache, savepoint) if not _has_begun(job)]
-    key = (savepoint["metadata"]["namespace"], savepoint["spec"]["job"]["name"])
-    job = cache.job(key)
-    operation = (job.get("status") or {}).get("operation") if job is not None else None
-    failed = (savepoint.get("status") or {}).get("failedAt")
-    if job is not None and operation and not failed and savepoint["spec"].get("cause") == "Upgrade":
-        own = upgrade_savepoint(name_of(job), uid_of(job), Operation.parse(operation))
-        users += [name_of(job)] if own == name_of(savepoint) else []
-    return tuple(sorted(set(users)))
-
-
-def _restored_by(cache: Cache, savepoint: Object) -> str | None:
-    for job in _starting_from(cache, savepoint):
-        conditions = (job.get("status") or {}).get("conditions") or ()
-        ready = any(
-            one["type"] == "Ready" and one["status"] == "True" and one["reason"] in ("Running", "Completed")
-            for one in conditions
-        )
-        if ready and _has_begun(job):
-            return name_of(job)
-    return None
-
-
-def _starting_from(cache: Cache, savepoint: Object) -> list[Object]:
-    name, path = name_of(savepoint), (savepoint.get("status") or {}).get("path")
+def _beginners(cache: Cache, namespace: str) -> list[Object]:
+    """Jobs that are to begin with a savepoint, or to go back to one, and have not: mostly none."""
     found: list[Object] = []
-    for job in cache.jobs_in(savepoint["metadata"]["namespace"]):
-        start = job["spec"].get("startFrom") or {}
-        if start.get("savepoint") == name or (path is not None and start.get("path") == path):
+    for job in cache.jobs_in(namespace):
+        status, asked = job.get("status") or {}, _asked(job)
+        if (asked and asked != status.get("restored")) or (
+            job["spec"].get("startFrom") and not status.get("run")
+        ):
             found.append(job)
     return found
 
 
-def _has_begun(job: Object) -> bool:
-    return bool((job.get("status") or {}).get("run"))
+def _in_use_by(cache: Cache, beginners: Iterable[Object], savepoint: Object) -> tuple[str, ...]:
+    """Those who are to begin with it, and the job whose upgrade it was taken for."""
+    users = {name_of(job) for job in beginners if _is_awaited_by(job, savepoint)}
+    own_job = savepoint["spec"]["job"]["name"]
+    job = cache.job((savepoint["metadata"]["namespace"], own_job))
+    operation = (job.get("status") or {}).get("operation") if job is not None else None
+    failed = (savepoint.get("status") or {}).get("failedAt")
+    if job is not None and operation and not failed and savepoint["spec"].get("cause") == "Upgrade":
+        own = upgrade_savepoint(name_of(job), uid_of(job), Operation.parse(operation))
+        users |= {own_job} if own == name_of(savepoint) else set()
+    return tuple(sorted(users))
+
+
+def _is_awaited_by(job: Object, savepoint: Object) -> bool:
+    name, path = name_of(savepoint), (savepoint.get("status") or {}).get("path")
+    status, start = job.get("status") or {}, job["spec"].get("startFrom") or {}
+    asked = _asked(job)
+    if asked != status.get("restored") and restored_name(asked) == name:
+        return True
+    named = start.get("savepoint") == name or (path is not None and start.get("path") == path)
+    return named and not status.get("run")
+
+
+def _asked(job: Object) -> str:
+    return (job["metadata"].get("annotations") or {}).get(RESTORE_ANNOTATION, "")
+
+
+def _restored_by(cache: Cache, savepoint: Object) -> str | None:
+    """A job whose run began with it, and whose queries are active or done."""
+    path = (savepoint.get("status") or {}).get("path")
+    for job in cache.jobs_in(savepoint["metadata"]["namespace"]):
+        status = job.get("status") or {}
+        if path is None or (status.get("run") or {}).get("seededFrom") != path:
+            continue
+        for one in status.get("conditions") or ():
+            well = one["status"] == "True" and one["reason"] in ("Running", "Completed")
+            if one["type"] == "Ready" and well:
+                return name_of(job)
+    return None
 
 
 # ---- keeper pods --------------------------------------------------------------------------------------
@@ -207,7 +231,7 @@ def _try(pod: Object, *, now: datetime) -> KeeperTry:
 # ---- as the job sees it -------------------------------------------------------------------------------
 
 
-def _known(cache: Cache, manifest: Object) -> Known:
+def _known(manifest: Object, *, in_use_by: tuple[str, ...]) -> Known:
     spec, status, metadata = manifest["spec"], manifest.get("status") or {}, manifest["metadata"]
     conditions = {one["type"]: one for one in status.get("conditions") or ()}
     stalled = conditions.get("Stalled") or {}
@@ -221,7 +245,7 @@ def _known(cache: Cache, manifest: Object) -> Known:
         began_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         pinned=bool(spec.get("pinned")),
         imported=spec.get("path") is not None,
-        in_use_by=_in_use_by(cache, manifest),
+        in_use_by=in_use_by,
         reason=stalled.get("reason", "") if failed else "",
         problem=stalled.get("message", "") if failed else "",
         batches={one["name"]: one["batch"] for one in status.get("queries") or ()},

@@ -23,7 +23,13 @@ async def change_savepoints(
             with contextlib.suppress(NotFound, Conflict):
                 await api.delete(STREAM_SAVEPOINTS, job.namespace, action.name, uid=action.uid)
         case TakeSavepoint():
-            wanted = stream_savepoint(action.name, namespace=job.namespace, job=job.name, cause=action.cause)
+            wanted = stream_savepoint(
+                action.name,
+                namespace=job.namespace,
+                job=job.name,
+                cause=action.cause,
+                policy=job.spec.savepoints,
+            )
             try:
                 with contextlib.suppress(AlreadyExists):
                     await api.create(STREAM_SAVEPOINTS, job.namespace, wanted)

@@ -45,6 +45,7 @@ from headrace.kube.pods import (
     observed_attempt,
     waiting_of,
 )
+from headrace.kube.rehearsing import observed_candidates
 from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, SERVICES, STATEFUL_SETS
 from headrace.kube.savepoint_sight import known_savepoints
 from headrace.kube.start_point import find_savepoint
@@ -103,6 +104,8 @@ async def look(
     observed = Observed(
         code=sources.code,
         attempts=await _with_mount_problems(api, job, found, attempts, now=now),
+        candidates=observed_candidates(found),
+        candidate_problem=memory.candidate_problems.get(job.uid),
         pinned={
             run: PinnedRun(
                 revision=pin.revision,
@@ -280,7 +283,7 @@ def lingering(found: Found) -> tuple[str, ...]:
     """Who may write into the store beside the job's drivers: a task that runs on, a copy of state under way,
     a driver that was taken from the job (`kubectl delete --cascade=orphan`). And who still reads there: a
     savepoint that is being taken."""
-    suspects = (*found.executors, *found.keepers, *found.saving, *found.foreign)
+    suspects = (*found.executors, *found.candidates.values(), *found.keepers, *found.saving, *found.foreign)
     return tuple(name_of(pod) for pod in suspects if not has_ended(pod))
 
 

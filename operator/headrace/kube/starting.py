@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 
 from headrace.api import StreamJobSpec, StreamJobStatus
+from headrace.core.actions import StartCandidate
 from headrace.core.executors import present_target
 from headrace.core.manifests import (
+    Candidacy,
     DriverAttempt,
     Platform,
     RunPin,
@@ -62,6 +64,23 @@ def driver_attempt(
         code=pin.code,
         start=driver_start(job.spec.start_from, started_from=own.started_from if own is not None else None),
         check_store=run == 1 and not starts_without_state(job.spec.start_from),
+    )
+
+
+def candidate(job: Job, status: StreamJobStatus, pin: RunPin, action: StartCandidate) -> DriverAttempt:
+    """Started as any driver is; but its epoch is 0, and what it claims is its fork."""
+    return DriverAttempt(
+        namespace=job.namespace,
+        job=job.name,
+        job_uid=job.uid,
+        spec=_with_live_fields(pin.spec, job.spec, executors=present_target(job.spec, status)),
+        run=action.run,
+        attempt=action.number,
+        epoch=0,
+        uid=f"{job.uid}-c{action.number}",
+        store=f"{lineages_of(job, pin.location)}/{job.uid}",
+        code=pin.code,
+        candidacy=Candidacy(number=action.number, from_run=action.from_run, policy=job.spec.upgrade),
     )
 
 

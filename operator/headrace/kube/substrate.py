@@ -29,6 +29,8 @@ from headrace.core.actions import (
     ScaleExecutors,
     SeedRun,
     StartAttempt,
+    StartCandidate,
+    StopCandidate,
     StopDeleting,
     TakeSavepoint,
 )
@@ -50,13 +52,15 @@ from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS
 from headrace.kube.savepointing import change_savepoints
 from headrace.kube.seeding import seed
 from headrace.kube.sight import Sight, agent_address, look
-from headrace.kube.starting import StartRefused, driver_attempt, pin_of, start
+from headrace.kube.starting import StartRefused, candidate, driver_attempt, pin_of, start
 from headrace.kube.store import location_of
 from headrace.kube.tidy import Leftover
 from headrace.kube.upkeep import remove, repair
 
 # After its own time limit a driver gets this much to go; then its pod is deleted.
 _DRAIN_GRACE = timedelta(seconds=30)
+# A candidate writes nothing: there is nothing to finish.
+_CANDIDATE_GRACE = 5
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,10 @@ class KubeSubstrate:
                 await seed(self.api, self.platform, job, sight.found, action, memory=self.memory, now=now)
             case StartAttempt():
                 await self._start(job, status, sight, action)
+            case StartCandidate():
+                await self._start_candidate(job, status, sight, action)
+            case StopCandidate():
+                await self._stop_candidate(job, sight, action)
             case DrainAttempt():
                 await self._drain(job, sight, action, now)
             case AbandonAttempt():
@@ -112,6 +120,21 @@ class KubeSubstrate:
                     await self._delete(job, pod, grace_seconds=0)
             case ScaleExecutors():
                 await self._scale(job, action)
+            case HoldDeletion() | ReleaseDeletion() | DeleteCheckpoints() | StopDeleting():
+                await self._see_it_off(manifest, job, sight, action, now)
+            case TakeSavepoint() | RemoveSavepoint() | CollectOrphans() | EndCollecting():
+                await self._save(job, sight, action)
+
+    async def _see_it_off(
+        self,
+        manifest: Object,
+        job: Job,
+        sight: Sight,
+        action: HoldDeletion | ReleaseDeletion | DeleteCheckpoints | StopDeleting,
+        now: datetime,
+    ) -> None:
+        """What the deletion of a job takes."""
+        match action:
             case HoldDeletion():
                 await set_finalizer(self.api, manifest, wanted=True)
             case ReleaseDeletion():
@@ -123,8 +146,6 @@ class KubeSubstrate:
                 )
             case StopDeleting():
                 await stop_deleting(self.api, job, sight.found)
-            case TakeSavepoint() | RemoveSavepoint() | CollectOrphans() | EndCollecting():
-                await self._save(job, sight, action)
 
     async def _save(
         self,
@@ -212,6 +233,25 @@ class KubeSubstrate:
             self.memory.start_problems[(job.uid, *number)] = refused.problem
             raise
         self.memory.start_problems.pop((job.uid, *number), None)
+
+    async def _start_candidate(
+        self, job: Job, status: StreamJobStatus, sight: Sight, action: StartCandidate
+    ) -> None:
+        if action.number in sight.found.candidates:
+            return  # started before: it is observed, not started again
+        try:
+            pin = pin_of(job, sight.found, action.run)
+            attempt = candidate(job, status, pin, action)
+            await start(self.api, self.tokens, self.platform, attempt, found=sight.found)
+        except StartRefused as refused:
+            self.memory.candidate_problems[job.uid] = refused.problem
+            raise
+        self.memory.candidate_problems.pop(job.uid, None)
+
+    async def _stop_candidate(self, job: Job, sight: Sight, action: StopCandidate) -> None:
+        pod = sight.found.candidates.get(action.number)
+        if pod is not None and uid_of(pod) == action.uid and not is_leaving(pod):
+            await self._delete(job, pod, grace_seconds=_CANDIDATE_GRACE)
 
     async def _drain(self, job: Job, sight: Sight, action: DrainAttempt, now: datetime) -> None:
         pod = _driver(sight, action)

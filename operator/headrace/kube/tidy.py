@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headrace.api import StreamJobStatus
-from headrace.api.names import attempt_name, executor_set_name
-from headrace.core.manifests.ownership import ATTEMPT_LABEL, EPOCH_LABEL, RUN_LABEL
+from headrace.api.names import attempt_name, candidate_name, executor_set_name
+from headrace.core.manifests.ownership import ATTEMPT_LABEL, CANDIDATE_LABEL, EPOCH_LABEL, RUN_LABEL
 from headrace.core.model import Job
 from headrace.kube.found import AttemptNumber, Found, attempt_of, is_leaving, label, name_of, uid_of
 from headrace.kube.pods import ended_of
@@ -28,6 +28,7 @@ class Leftover:
 
 def leftovers(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Leftover]:
     yield from _executor_sets(job, found)
+    yield from _candidates(job, status, found)
     if job.deleting:
         # What it owns goes with it; but a copy of state under way would write behind the removal.
         yield from (Leftover(PODS, name_of(pod), uid_of(pod)) for pod in found.keepers if not is_leaving(pod))
@@ -46,6 +47,24 @@ def leftovers(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Lefto
     for number, pin in found.pins.items():
         if number < run - _PINS_KEPT and number not in kept_pins:
             yield Leftover(CONFIG_MAPS, pin.name, uid_of(found.config_maps[pin.name]))
+
+
+def _candidates(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Leftover]:
+    """All but the one that rehearses: what it found is in the status, and its log in the store."""
+    operation = status.operation
+    named = operation.candidate if operation is not None and not job.deleting else None
+    things = [
+        *((PODS, pod) for pod in found.candidates.values() if ended_of(pod) is not None or job.deleting),
+        *((SERVICES, service) for service in found.services.values()),
+        *((CONFIG_MAPS, each) for each in found.config_maps.values()),
+    ]
+    for resource, thing in things:
+        number = label(thing, CANDIDATE_LABEL)
+        if not number or is_leaving(thing) or (named is not None and number == str(named.number)):
+            continue
+        if resource is CONFIG_MAPS:
+            yield Leftover(SECRETS, candidate_name(job.name, int(number)), None)
+        yield Leftover(resource, name_of(thing), uid_of(thing))
 
 
 def _kept_pins(status: StreamJobStatus) -> set[int]:
@@ -81,7 +100,7 @@ def _kept_attempts(status: StreamJobStatus, found: Found) -> set[AttemptNumber]:
 def _attempts(job: Job, found: Found, kept: set[AttemptNumber]) -> Iterator[Leftover]:
     things = [
         *((PODS, pod) for pod in found.drivers.values()),
-        *((SERVICES, service) for service in found.services.values()),
+        *((SERVICES, service) for service in found.services.values() if label(service, ATTEMPT_LABEL)),
         *((CONFIG_MAPS, each) for each in found.config_maps.values() if label(each, ATTEMPT_LABEL)),
     ]
     for resource, thing in things:

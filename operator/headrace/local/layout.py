@@ -5,6 +5,7 @@ restore.json                  the last request to go back to a savepoint
 streamjob.json                the object as a cluster would keep it: uid, generation, spec, status
 runs/run-<n>/pin.json         what run n runs
 runs/run-<n>/attempt-<k>/     run.json, driver.log, process.json, termination.json
+runs/run-<n>/candidate-<k>/   the same, of a driver that rehearses the run
 store/<ns>/<name>/<uid>/      checkpoints and pinned code, laid out as in S3
 """
 
@@ -67,6 +68,9 @@ class Layout:
 
     def attempt(self, run: int, attempt: int) -> AttemptFiles:
         return AttemptFiles(self.runs / f"run-{run}" / f"attempt-{attempt}")
+
+    def candidate(self, run: int, number: int) -> AttemptFiles:
+        return AttemptFiles(self.runs / f"run-{run}" / f"candidate-{number}")
 
     def job_store(self, namespace: str, name: str, uid: str) -> Path:
         return self.store_root / namespace / name / uid

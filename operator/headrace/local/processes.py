@@ -95,7 +95,7 @@ def start_driver(files: AttemptFiles, *, cwd: Path, env: dict[str, str]) -> subp
 def wait_for_orphans(layout: Layout) -> None:
     """Wait for drivers whose parent was killed. They drain by themselves; past their time they are killed."""
     deadline = time.monotonic() + ORPHAN_SECONDS
-    files = layout.runs.glob("run-*/attempt-*/process.json")
+    files = layout.runs.glob("run-*/*-*/process.json")
     for driver in filter(None, map(DriverProcess.read, files)):
         while driver.alive():
             if time.monotonic() > deadline:

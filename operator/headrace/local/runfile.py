@@ -10,8 +10,10 @@ import psutil
 
 from headrace.api import StreamJobSpec
 from headrace.core.actions import StartAttempt
+from headrace.core.manifests import Candidacy
 from headrace.core.manifests.event_log import event_log_conf
 from headrace.core.manifests.kafka_files import kafka_section
+from headrace.core.manifests.run_file import rehearsal_section
 from headrace.core.model import Job
 from headrace.core.start import driver_start
 from headrace.local.conf import dev_spark_conf
@@ -31,6 +33,7 @@ def run_file(
     pinned: dict[str, Any],
     once: bool,
     ui: bool,
+    candidacy: Candidacy | None = None,
 ) -> dict[str, Any]:
     entry = pinned["entry"]
     conf = dev_spark_conf(spec, cpus=os.cpu_count() or 1, memory_bytes=psutil.virtual_memory().total, ui=ui)
@@ -44,7 +47,9 @@ def run_file(
         "run": action.run,
         "attempt": action.attempt,
         "epoch": action.epoch,
-        "uid": f"{job.uid}-r{action.run}-a{action.attempt}",
+        "uid": f"{job.uid}-r{action.run}-a{action.attempt}"
+        if candidacy is None
+        else f"{job.uid}-c{candidacy.number}",
         "store": store.as_uri(),
         "application": {
             "file": str(code_dir / entry) if entry is not None else None,
@@ -68,8 +73,8 @@ def run_file(
             "batchTimeoutSeconds": spec.watchdog.batch_timeout.seconds,
             "action": spec.watchdog.action,
         },
-        "mode": "active",
-        "rehearsal": None,
+        "mode": "active" if candidacy is None else "rehearse",
+        "rehearsal": rehearsal_section(candidacy),
     }
 
 

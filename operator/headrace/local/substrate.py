@@ -29,10 +29,13 @@ from headrace.core.actions import (
     ScaleExecutors,
     SeedRun,
     StartAttempt,
+    StartCandidate,
+    StopCandidate,
     StopDeleting,
     TakeSavepoint,
 )
 from headrace.core.last_words import ended_by
+from headrace.core.manifests import Candidacy
 from headrace.core.model import (
     AttemptPhase,
     Code,
@@ -43,6 +46,7 @@ from headrace.core.model import (
     Job,
     Observed,
     ObservedAttempt,
+    ObservedCandidate,
     PinnedRun,
 )
 from headrace.core.reports import query_report, seeded_queries
@@ -85,6 +89,7 @@ class LocalSubstrate:
     # The last status of the live driver's agent, for the view.
     report: dict[str, Any] | None = None
     _children: dict[tuple[int, int], _Child] = field(default_factory=dict)
+    _candidates: dict[int, _Child] = field(default_factory=dict)
     _ended: dict[tuple[int, int], ObservedAttempt] = field(default_factory=dict)
     _seeding: Future[Seed] | None = None
     _seeding_run: int = 0
@@ -100,6 +105,7 @@ class LocalSubstrate:
         return Observed(
             code=self._observe_code(job.spec),
             attempts=tuple(self._observe_attempt(*key) for key in self._attempt_keys(runs)),
+            candidates=tuple(self._observe_candidate(*key) for key in self._candidate_keys(runs)),
             pinned={number: pinned for number in runs if (pinned := self._pinned(number))},
             seeded_runs=frozenset(seeds),
             seeded_queries={number: seeded_queries(asdict(seed)) for number, seed in seeds.items()},
@@ -166,6 +172,25 @@ class LocalSubstrate:
             keys += [(run, int(home.name.removeprefix("attempt-"))) for home in homes]
         return sorted(keys)
 
+    def _candidate_keys(self, runs: list[int]) -> list[tuple[int, int]]:
+        homes = [
+            (run, home) for run in runs for home in (self.layout.runs / f"run-{run}").glob("candidate-*")
+        ]
+        return sorted((run, int(home.name.removeprefix("candidate-"))) for run, home in homes)
+
+    def _observe_candidate(self, run: int, number: int) -> ObservedCandidate:
+        files, child = self.layout.candidate(run, number), self._candidates.get(number)
+        driver = DriverProcess.read(files.process)
+        exit_code = child.process.poll() if child is not None else None
+        alive = (child is not None and exit_code is None) or (driver is not None and driver.alive())
+        return ObservedCandidate(
+            run=run,
+            number=number,
+            uid=f"c{number}",
+            ended=None if alive else _termination(files, exit_code),
+            running=alive,
+        )
+
     def _run_numbers(self) -> list[int]:
         return sorted(int(home.name.removeprefix("run-")) for home in self.layout.runs.glob("run-*"))
 
@@ -203,6 +228,10 @@ class LocalSubstrate:
                 self._seed(job, action)
             case StartAttempt():
                 self._start(job, action)
+            case StartCandidate():
+                self._start_candidate(job, action)
+            case StopCandidate():
+                self._stop_candidate(action)
             case DrainAttempt():
                 self._drain(job, action)
             case AbandonAttempt() | ScaleExecutors():
@@ -282,19 +311,42 @@ class LocalSubstrate:
             files.home.mkdir(parents=True)
         except FileExistsError:
             return  # started before, by us or by one that was killed: it is observed, not started again
+        self._children[(action.run, action.attempt)] = self._launch(job, action, files)
+
+    def _launch(
+        self, job: Job, action: StartAttempt, files: AttemptFiles, candidacy: Candidacy | None = None
+    ) -> _Child:
         pinned = read_json(self.layout.pin(action.run))
         assert pinned is not None  # the planner pins before it starts
         spec = StreamJobSpec.parse(pinned["spec"])
         code_dir = self.layout.code(job.namespace, job.name, job.uid, action.run)
         content = run_file(
             job, spec, action, files=files, store=self._job_store(job), code_dir=code_dir, pinned=pinned,
-            once=self.options.once, ui=self.options.ui,
+            once=self.options.once, ui=self.options.ui, candidacy=candidacy,
         )  # fmt: skip
         write_json(files.run_file, content)
         token = secrets.token_urlsafe(32)
         env = attempt_environment(spec, code_dir=code_dir, token=token)
-        process = start_driver(files, cwd=self.options.manifest_dir, env=env)
-        self._children[(action.run, action.attempt)] = _Child(process, token)
+        return _Child(start_driver(files, cwd=self.options.manifest_dir, env=env), token)
+
+    def _start_candidate(self, job: Job, action: StartCandidate) -> None:
+        files = self.layout.candidate(action.run, action.number)
+        try:
+            files.home.mkdir(parents=True)
+        except FileExistsError:
+            return  # started before: it is observed, not started again
+        start = StartAttempt(run=action.run, attempt=action.number, epoch=0)
+        candidacy = Candidacy(number=action.number, from_run=action.from_run, policy=job.spec.upgrade)
+        self._candidates[action.number] = self._launch(job, start, files, candidacy)
+
+    def _stop_candidate(self, action: StopCandidate) -> None:
+        """Nothing to finish: it writes nothing."""
+        driver = DriverProcess.read(self.layout.candidate(action.run, action.number).process)
+        if (child := self._candidates.get(action.number)) is not None:
+            child.process.kill()
+            child.process.wait()
+        if driver is not None:
+            driver.kill()
 
     def _drain(self, job: Job, action: DrainAttempt) -> None:
         child = self._children.get((action.run, action.attempt))
@@ -319,6 +371,9 @@ class LocalSubstrate:
 
     def halt(self) -> None:
         """Leave at once: what is running is killed. Nothing is lost; a pending batch is replayed."""
+        for child in self._candidates.values():
+            if child.process.poll() is None:
+                child.process.kill()
         for (run, attempt), child in self._children.items():
             if child.process.poll() is None:
                 self._kill(run, attempt, child)

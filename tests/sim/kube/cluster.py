@@ -241,7 +241,9 @@ class FakeCluster:
                 self.later(1800)
                 agent.stuck = True  # the watchdog has had enough of it
                 return True
-        watched = self.live_drivers() and not is_stable(self.status)
+        operation = self.status.operation
+        rehearsed = operation is not None and operation.candidate is not None
+        watched = self.live_drivers() and (rehearsed or not is_stable(self.status))
         if not watched or outcome is None or not outcome.recheck_after:
             return False
         self.later(outcome.recheck_after)
@@ -273,6 +275,8 @@ class FakeCluster:
             match pod["metadata"]["labels"]["headrace.dev/role"]:
                 case "driver":
                     self._driver_works(place, pod)
+                case "candidate":
+                    self._candidate_works(place, pod)
                 case "keeper":
                     self._keeper_works(place, pod)
                 case "deletion":
@@ -301,6 +305,18 @@ class FakeCluster:
             self._come_up(place, pod, agent)
         elif agent is not None and agent.phase == "Running":
             self._make_a_batch(place, pod, agent)
+
+    def _candidate_works(self, place: Place, pod: Object) -> None:
+        """Comes up, and then says what it found."""
+        does, found = behaviour(self, pod), pod.get("status") or {}
+        if pod["metadata"].get("deletionTimestamp"):
+            self.api.remove(place)
+        elif not found and not does.startswith("never"):
+            running = {"name": "driver", "state": {"running": {}}}
+            self.api.set(place, {"status": {"phase": "Running", "containerStatuses": [running]}})
+        elif found.get("phase") == "Running":
+            ended = ("ApplicationError", 65) if does in ("crash", "crash-after-0") else ("Rehearsed", 0)
+            self.end_driver(place, *ended, "no module 'oops'" if ended[1] else "3 batches replayed")
 
     def _come_up(self, place: Place, pod: Object, agent: Agent) -> None:
         does, run = behaviour(self, pod), f"run-{_attempt(pod)[0]}"
@@ -360,7 +376,8 @@ class FakeCluster:
         phase = "Succeeded" if code == 0 else "Failed"
         state = {"name": "driver", "state": {"terminated": terminated}}
         self.api.set(place, {"status": {"phase": phase, "containerStatuses": [state]}})
-        self.agents.by_uid.pop(_agent_uid(self.api.objects[place]), None)
+        if "headrace.dev/attempt" in self.api.objects[place]["metadata"]["labels"]:
+            self.agents.by_uid.pop(_agent_uid(self.api.objects[place]), None)
 
     def _make_executors(self, pod: Object, epoch: int) -> None:
         """As Spark does: as many as the run file says, in the ConfigMap that the driver mounts."""
@@ -457,6 +474,8 @@ class FakeCluster:
     # ---- what befalls them --------------------------------------------------------------------------
 
     def create_job(self, spec: Object) -> None:
+        # Rehearsals have tests of their own.
+        spec = {**spec, "upgrade": {"strategy": "Cold", **(spec.get("upgrade") or {})}}
         body = {
             "apiVersion": "headrace.dev/v1alpha1",
             "kind": "StreamJob",

@@ -48,6 +48,8 @@ _S3_KEYS = {"checkpoint": {"s3": {"credentials": {"secret": "keys"}}}}
 _S3_KMS = {"checkpoint": {"s3": {"encryption": {"type": "SSE-KMS"}}}}
 _SASL = {"kafka": {"protocol": "SASL_SSL", "sasl": {"secret": "kafka"}}}
 _TLS = {"kafka": {"protocol": "SSL"}}
+_REHEARSED = {"upgrade": {"strategy": "Rehearsed"}}
+_COLD = {"upgrade": {"strategy": "Cold"}}
 _TLS_CA = {"kafka": {"protocol": "SSL", "tls": {"ca": {"secret": "ca"}}}}
 _TLS_CLIENT = {"kafka": {"protocol": "SSL", "tls": {"client": {"secret": "cert"}}}}
 _FINITE = {"trigger": {"mode": "AvailableNow"}}
@@ -148,14 +150,16 @@ EDITS: dict[str, Edit] = {
     "savepoints.onUpgrade": Edit(False),
     "savepoints.onSuspend": Edit(False),
     "savepoints.onDelete": Edit(True),
+    "savepoints.verify": Edit("State"),
+    "savepoints.maxCopyRate": Edit("100Mi"),
     "upgrade.strategy": Edit("Stateless"),
-    "upgrade.rehearsal.batches": Edit(5),
-    "upgrade.rehearsal.timeLimit": Edit("20m"),
-    "upgrade.rehearsal.callForeachBatch": Edit(True),
+    "upgrade.rehearsal.batches": Edit(5, _REHEARSED),
+    "upgrade.rehearsal.timeLimit": Edit("20m", _REHEARSED),
+    "upgrade.rehearsal.callForeachBatch": Edit(True, _REHEARSED),
     "upgrade.standby.maxAge": Edit("1h"),
-    "upgrade.startTimeout": Edit("20m"),
-    "upgrade.verifyWindow": Edit("10m"),
-    "upgrade.rollback": Edit("Manual"),
+    "upgrade.startTimeout": Edit("20m", _COLD),
+    "upgrade.verifyWindow": Edit("10m", _COLD),
+    "upgrade.rollback": Edit("Manual", _COLD),
     "upgrade.stateCompatible": Edit(True),
     "startFrom.latest": Edit(True),
     "startFrom.savepoint": Edit("clicks-1"),

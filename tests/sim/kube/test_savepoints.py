@@ -392,7 +392,8 @@ def test_restored_is_what_a_job_has_started_from():
     cluster.settle()
     assert cluster.savepoint("manual").in_use_by == ("fork",)
     ready = {"type": "Ready", "status": "True", "reason": "Running"}
-    status = {"run": {"number": 1, "revision": "r"}, "conditions": [ready]}
+    run = {"number": 1, "revision": "r", "seededFrom": cluster.savepoint("manual").path}
+    status = {"run": run, "conditions": [ready]}
     cluster.api.set((STREAM_JOBS.plural, NAMESPACE, "fork"), {"status": status})
     cluster.settle()
     assert conditions(cluster)["Verified"] == ("True", "Restore")
@@ -400,10 +401,23 @@ def test_restored_is_what_a_job_has_started_from():
     assert cluster.savepoint("manual").in_use_by == ()
 
 
-def put_starter(cluster: FakeCluster, status: dict[str, Any]) -> None:
-    metadata = {"name": "fork", "namespace": NAMESPACE}
+def put_starter(cluster: FakeCluster, status: dict[str, Any], **more: Any) -> None:
+    metadata = {"name": "fork", "namespace": NAMESPACE, **more}
     spec = {**SPEC, "startFrom": {"savepoint": "manual"}}
     cluster.api.put_new(STREAM_JOBS, {"metadata": metadata, "spec": spec, "status": status})
+
+
+def test_one_that_a_job_is_asked_to_go_back_to_is_in_use_until_it_has():
+    cluster = running()
+    cluster.create_savepoint("manual")
+    cluster.settle()
+    asked = {"headrace.dev/restore": "manual@2"}
+    put_starter(cluster, {"run": {"number": 3, "revision": "r"}, "restored": "manual@1"}, annotations=asked)
+    cluster.settle()
+    assert cluster.savepoint("manual").in_use_by == ("fork",)
+    cluster.api.set((STREAM_JOBS.plural, NAMESPACE, "fork"), {"status": {"restored": "manual@2"}})
+    cluster.settle()
+    assert cluster.savepoint("manual").in_use_by == ()
 
 
 # ---- imported -----------------------------------------------------------------------------------------
@@ -593,7 +607,7 @@ def test_orphans_are_counted_then_removed_each_time_that_it_is_asked():
     for value, message, removed in (
         ("dry-run", "1 orphans would be removed", False),
         ("remove", "1 orphans removed", True),
-        ("remove 2", "1 orphans removed", True),
+        ("remove@2", "1 orphans removed", True),
     ):
         annotate(cluster, value)
         cluster.settle()
@@ -621,7 +635,7 @@ def test_what_cannot_be_collected_is_told_and_holds_nothing_up():
     assert cluster.status.collection.message == "s3 does not answer"
     cluster.savepoint_store.fails = None
     refuse_pods(cluster)
-    annotate(cluster, "remove 2")
+    annotate(cluster, "remove@2")
     cluster.settle()
     assert "exceeded quota" in cluster.status.collection.message
     assert not cluster.savepoint_store.collected

@@ -239,3 +239,24 @@ def test_killed_after_the_kth_write_it_is_taken_back_once(k: int):
     cluster = FakeCluster()
     cluster.api.writes_left = k
     assert outcome(restored(cluster)) == outcome(RESTORED)
+
+
+def test_a_savepoint_that_a_job_is_to_go_back_to_is_in_use_until_it_has():
+    cluster = FakeCluster()
+    cluster.settle()
+    place = cluster.create_savepoint("manual")
+    cluster.settle()
+    assert cluster.savepoint("manual").path is not None
+    cluster.seed_fails = "the network is down"
+    cluster.api.set(cluster.job_place, {"metadata": {"annotations": {"headrace.dev/restore": "manual"}}})
+    for _ in range(8):
+        cluster.pass_once()
+        cluster.kubelets_work()
+        cluster.later(20)
+    assert cluster.savepoint("manual").in_use_by == ("clicks",)
+    cluster.seed_fails = None
+    cluster.later(600)
+    cluster.settle()
+    assert cluster.status.restored == "manual"
+    assert cluster.savepoint("manual").in_use_by == ()
+    assert place in cluster.api.objects

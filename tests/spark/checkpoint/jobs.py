@@ -106,6 +106,15 @@ def _expected_windows(rows: list[Row]) -> dict[str, Any]:
     return {json.dumps([start, total]): 1 for start, total in closed.items()}
 
 
+def _dedup(spark: SparkSession, directory: str) -> DataFrame:
+    """Nothing but what was seen before, for ever."""
+    return _read(spark, directory).dropDuplicates(["id"]).select("id")
+
+
+def _expected_dedup(rows: list[Row]) -> dict[str, Any]:
+    return {json.dumps([number]): 1 for number in {row["id"] for row in rows}}
+
+
 def _join(spark: SparkSession, directory: str) -> DataFrame:
     """A stream joined with itself through two sources: four state stores per partition."""
     from pyspark.sql import functions
@@ -149,6 +158,7 @@ def _transform_with_state(spark: SparkSession, directory: str) -> DataFrame:
 JOBS = {
     "sums": Job(_sums, _expected_sums, "update"),
     "windows": Job(_windows, _expected_windows, "append"),
+    "dedup": Job(_dedup, _expected_dedup, "append"),
     "join": Job(_join, _expected_join, "append"),
     "transformWithState": Job(_transform_with_state, _expected_sums, "update"),
 }

@@ -97,6 +97,25 @@ def test_passing_faults_pass(s3_server: S3Server, store: Store, fault: Fault, re
     assert verify_savepoint(store, HERE, level="State").problems == ()
 
 
+def test_a_server_that_dies_before_the_last_step_leaves_no_savepoint(
+    s3_server: S3Server, store: Store
+) -> None:
+    """Everything is copied, and then nothing works any more, not even cleaning up."""
+    a_query(store, "run-1")
+    bucket = store.url.split("/")[2]
+    with fault_proxy(s3_server.endpoint) as proxy:
+        behind = S3Store(bucket, "checkpoints", s3_server.options(endpoint=proxy.endpoint), policy=SHORT)
+        proxy.on("PUT .*manifest.json", Fault.RESET, times=1000)
+        proxy.on("(DELETE|POST) ", Fault.RESET, times=1000)
+        with pytest.raises(UnavailableError):
+            take(behind)
+    assert find_manifest(store, HERE) is None
+    assert [name for name in store.children(HERE) if name.startswith("data-")], "the test shows nothing"
+    assert take(store).queries[0].batch == 4
+    assert verify_savepoint(store, HERE, level="State").problems == ()
+    assert len([name for name in store.children(HERE) if name.startswith("data-")]) == 1
+
+
 @pytest.mark.parametrize(
     ("fault", "error"), [(Fault.FORBIDDEN, NoRightsError), (Fault.SERVER_ERROR, UnavailableError)]
 )

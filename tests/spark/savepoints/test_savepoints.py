@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from headrace_jobs.store import LastBatches
 from headrace_jobs.store.errors import LineageError
-from headrace_jobs.store.savepoints import Pace, restore_savepoint
+from headrace_jobs.store.savepoints import Pace, adopt_checkpoint, restore_savepoint
 from tests.spark.checkpoint.jobs import JOBS
 from tests.spark.checkpoint.places import Place
 from tests.spark.savepoints.trials import (
@@ -18,6 +19,7 @@ from tests.spark.savepoints.trials import (
     assert_continues_exactly,
     await_begun,
     continue_from,
+    continued,
     freeze_in_mid_batch,
     running,
     take,
@@ -144,6 +146,25 @@ def test_a_savepoint_of_a_job_that_began_from_one(place: Place, tmp_path: Path) 
     third = continue_from(second, "_savepoints/s2", run="run-3")
     assert third.run_to_end() == 0, third.log.read_text()[-3000:]
     third.assert_exact()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("job", "format_version"), [("windows", 1), ("windows", 2), ("transformWithState", 2)]
+)
+def test_a_checkpoint_of_one_query_is_adopted_and_goes_on_exactly(
+    place: Place, tmp_path: Path, job: str, format_version: int
+) -> None:
+    """As Spark alone leaves it: crashed in mid-batch, without a run around it; the original is gone then."""
+    trial = a_trial(place, tmp_path, job, files=4, format_version=format_version)
+    trial.run_until_killed("after-sink", 2)
+    store = place.store
+    seed = adopt_checkpoint(store, checkpoint="run-1/queries/q", run="run-2", lineage="auto")
+    assert (seed.batches["q"], seed.lineage) == (LastBatches(2, 1), "keep")
+    store.delete_tree("run-1")
+    after = continued(trial, "run-2", {"q": 1})
+    assert after.run_to_end() == 0, after.log.read_text()[-3000:]
+    after.assert_exact()
 
 
 @pytest.mark.full

@@ -69,7 +69,7 @@ def test_spark_reads_every_kind_of_state_of_a_savepoint(place: Place, tmp_path: 
     (answer,) = answers(trial, "reader", f"{place.uri}/{HERE}/{manifest.data}/queries/q")
     assert "stores" in answer, answer
     assert sum(answer["stores"].values()) > 0
-    stores = {"sums": 1, "windows": 2, "join": 4, "transformWithState": 1}
+    stores = {"sums": 1, "windows": 2, "dedup": 1, "join": 4, "transformWithState": 1}
     assert len(answer["stores"]) == stores[job]
 
 

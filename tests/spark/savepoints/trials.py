@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -63,14 +63,19 @@ def continue_from(trial: Trial, savepoint: str = HERE, *, run: str = "run-2", li
     restore_savepoint(store, savepoint=savepoint, run=run, lineage=lineage)
     for tree in ("run-1", savepoint):
         store.delete_tree(tree)
+    return continued(trial, run, {query.name: query.batch for query in manifest.queries})
+
+
+def continued(trial: Trial, run: str, batches: Mapping[str, int]) -> Trial:
+    """What goes on in `run`. `batches`: up to which, by query, the output of the first job counts."""
     after = Continued(
         trial.place, trial.directory, trial.rows, trial.job, run, trial.attempt, dict(trial.settings)
     )
-    for query in manifest.queries:
-        (after.output / query.name).mkdir(parents=True)
-        for path in (trial.output / query.name).glob("*.json"):
-            if int(path.stem) <= query.batch:
-                shutil.copy(path, after.output / query.name / path.name)
+    for query, batch in batches.items():
+        (after.output / query).mkdir(parents=True)
+        for path in (trial.output / query).glob("*.json"):
+            if int(path.stem) <= batch:
+                shutil.copy(path, after.output / query / path.name)
     return after
 
 

@@ -151,6 +151,16 @@ ROLLED_BACK = a_status(
         condition("RolledBack", "True", "QueryFailed", "run 3 failed its verification: job.py:14: KeyError"),
     ),
 )
+REFUSED = a_status(
+    conditions=(
+        RUNNING,
+        condition("Reconciling", "False", "EditRefused"),
+        condition(
+            "Stalled", "True", "RehearsalFailed", "run 5 failed its rehearsal: job.py:14: KeyError: 'price'"
+        ),
+        condition("Rehearsed", "False", "QueryFailed", "job.py:14: KeyError: 'price'"),
+    ),
+)
 SUSPENDED = a_status(
     state="Suspended",
     conditions=settled(condition("Ready", "True", "Suspended", "stopped as asked; the checkpoint is kept")),

@@ -22,6 +22,7 @@ from tests.unit.cli.samples import (
     FAILING,
     FINE,
     NEW,
+    REFUSED,
     ROLLED_BACK,
     SUSPENDED,
     UPGRADING,
@@ -89,6 +90,7 @@ PAGES = {
     "status-failing": lambda: page_of(FAILING),
     "status-upgrading": lambda: page_of(UPGRADING),
     "status-rolled-back": lambda: page_of(ROLLED_BACK),
+    "status-refused": lambda: page_of(REFUSED),
     "status-suspended": lambda: page_of(SUSPENDED),
     "status-new": lambda: page_of(NEW),
     "status-paused": lambda: page_of(FINE, annotations={"headrace.dev/paused": "true"}),
@@ -109,8 +111,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_page(name: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("headrace.core.edit_steps.REHEARSES", name != "plan-unknown")
+def test_the_page(name: str):
     out = io.StringIO()
     show(PAGES[name](), out=out, whole_lines=name == "list")
     path = GOLDEN / f"{name}.txt"

@@ -20,7 +20,7 @@ from headrace.api import (
 )
 from headrace.core.changes import classify
 from headrace.core.edit_plan import Edit, EditPlan, Running, Verdict, plan_edit
-from headrace.core.edit_steps import REHEARSES, sentence
+from headrace.core.edit_steps import HANDS_OVER_WARM, sentence
 from headrace.core.expectations import Figures
 from headrace.core.guarantees import GUARANTEES, SinkKind, guarantees_for, kinds_of
 from headrace.core.model import Code, CodeProblem, Problem
@@ -193,32 +193,23 @@ def test_start_from_has_no_effect_on_a_job_with_a_run():
 # ---- the steps
 
 
-@pytest.fixture
-def rehearses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.core.edit_steps.REHEARSES", True)
+def test_warm_handovers_are_promised_once_they_are_done():
+    assert ("upgrade.standby.maxAge" not in NOT_BUILT) == HANDS_OVER_WARM
 
 
-def test_rehearsals_are_promised_once_they_are_done():
-    assert ("upgrade.rehearsal.batches" not in NOT_BUILT) == REHEARSES
+@pytest.mark.parametrize("state", ["Backoff", "Failed", "Suspended", "Completed", "Starting"])
+def test_what_does_not_run_is_not_rehearsed(state: str):
+    job = a_job()
+    plan = planned(job, a_job(image="a:2"), status=a_status(job, state=state))
+    assert "rehearse" not in steps(plan)
+    assert not plan.rehearsal_finds and "no version runs" in plan.rehearsal_misses[0]
 
 
-def test_the_steps_of_an_upgrade_in_order():
+def test_the_steps_of_a_rehearsed_upgrade_in_order():
     plan = planned(a_job(), a_job(image="a:2"))
-    assert [name for name in steps(plan) if name != "rehearse"] == [
-        "savepoint",
-        "drain",
-        "copy",
-        "start",
-        "verify",
-        "promote",
-    ]
-
-
-def test_the_steps_of_a_rehearsed_upgrade_in_order(rehearses: None):
-    plan = planned(a_job(), a_job(image="a:2"))
-    assert steps(plan) == ["savepoint", "rehearse", "drain", "copy", "start", "verify", "promote"]
+    assert steps(plan) == ["rehearse", "savepoint", "drain", "copy", "start", "verify", "promote"]
     assert "the version of run 3" in plan.steps[-1].message
-    assert "Run 3 goes on meanwhile" in plan.steps[1].message
+    assert "Run 3 goes on meanwhile" in plan.steps[0].message
 
 
 def test_the_steps_of_other_strategies():
@@ -395,13 +386,8 @@ def test_every_kind_of_sink_has_a_row():
 # ---- the rehearsal
 
 
-def test_without_a_rehearsal_nothing_is_found(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("headrace.core.edit_steps.REHEARSES", False)
-    plan = planned(a_job(), a_job(image="a:2"))
-    assert not plan.rehearsal_finds and "rehearses nothing yet" in plan.rehearsal_misses[0]
-
-
-def test_a_warm_handover_needs_no_start(rehearses: None):
+def test_a_warm_handover_needs_no_start(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("headrace.core.edit_plan.HANDS_OVER_WARM", True)
     job = a_job()
     figures = Figures(batch_seconds=4.0, savepoint=saved(3))
     plan = planned(job, a_job(image="a:2"), status=a_status(job, conditions=(ready(21),)), figures=figures)
@@ -409,7 +395,7 @@ def test_a_warm_handover_needs_no_start(rehearses: None):
     assert (plan.gap.low_seconds, plan.gap.high_seconds) == (0, 28)
 
 
-def test_what_the_rehearsal_finds_and_misses(rehearses: None):
+def test_what_the_rehearsal_finds_and_misses():
     plan = planned(a_job(), a_job(image="a:2"))
     assert any("state that does not fit" in line for line in plan.rehearsal_finds)
     assert any("foreachBatch" in line for line in plan.rehearsal_misses)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from headrace.api.lifecycle import Savepoints
 from headrace.core.actions import RestoreRun, SeedRun
 from headrace.core.manifests import (
     Deletion,
@@ -129,7 +130,11 @@ def test_the_objects_of_a_savepoint():
         "savepoint",
         [
             stream_savepoint(
-                "clicks-20260131-1200", namespace=attempt.namespace, job=attempt.job, cause="Schedule"
+                "clicks-20260131-1200",
+                namespace=attempt.namespace,
+                job=attempt.job,
+                cause="Schedule",
+                policy=Savepoints.parse({"verify": "State", "maxCopyRate": "100Mi"}),
             ),
             savepoint_pod(taking, PLATFORM),
             savepoint_pod(removing, PLATFORM),

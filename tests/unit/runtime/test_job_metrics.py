@@ -7,6 +7,7 @@ import pytest
 from prometheus_client import Histogram
 
 from headrace.api import StreamJobSpec, StreamJobStatus
+from headrace.core.savepoints import Known, Phase, Summary
 from headrace.runtime.job_metrics import JobMetrics, JobSample
 from headrace.runtime.metrics import Metrics
 from tests.unit.runtime.test_monitor import KEY, NOW, a_report
@@ -215,3 +216,39 @@ def test_results_are_counted_from_zero_and_a_pass_is_dated():
     last = metrics.registry.get_sample_value("headrace_last_reconcile_timestamp_seconds")
     assert last is not None and last >= before
     assert metrics.registry.get_sample_value("headrace_resync_seconds") == 60
+
+
+def test_savepoints_in_numbers():
+    world = World()
+    good = Known(
+        name="nightly",
+        cause="Schedule",
+        phase=Phase.GOOD,
+        began_at=NOW,
+        completed_at=NOW,
+        seconds=12.5,
+        size_bytes=4096,
+    )
+    world.tell(None)
+    assert not [name for name in world.samples() if "savepoint" in name]
+    told = Summary(last_good=good, failed=False, overdue_since=NOW + timedelta(seconds=60))
+    world.metrics.set(KEY, JobSample(world.spec, StreamJobStatus(), None, told))
+    world.later(100)
+    found = {name: value for name, value in world.samples().items() if "savepoint" in name}
+    assert found == {
+        "headrace_savepoint_age_seconds": 100,
+        "headrace_savepoint_duration_seconds": 12.5,
+        "headrace_savepoint_bytes": 4096,
+        "headrace_savepoint_failed": 0,
+        "headrace_savepoint_overdue_seconds": 40,
+    }
+    world.metrics.set_report(KEY, a_report())
+    assert "headrace_savepoint_bytes" in world.samples()  # a report says nothing of them
+
+
+def test_without_a_good_one_nobody_knows_its_age():
+    world = World()
+    none = Summary(last_good=None, failed=True, overdue_since=None)
+    world.metrics.set(KEY, JobSample(world.spec, StreamJobStatus(), None, none))
+    found = {name: value for name, value in world.samples().items() if "savepoint" in name}
+    assert found == {"headrace_savepoint_failed": 1, "headrace_savepoint_overdue_seconds": 0}

@@ -5,7 +5,7 @@ which is created and never applied over a namesake. Spark itself makes the execu
 the ConfigMap.
 """
 
-from headrace.core.manifests.attempt import DriverAttempt, Platform
+from headrace.core.manifests.attempt import Candidacy, DriverAttempt, Platform
 from headrace.core.manifests.config_map import config_map
 from headrace.core.manifests.disruption_budget import disruption_budget, disruption_budget_name
 from headrace.core.manifests.driver_pod import driver_pod
@@ -25,6 +25,7 @@ from headrace.core.manifests.stream_savepoint import stream_savepoint
 from headrace.core.manifests.token_secret import token_secret
 
 __all__ = [
+    "Candidacy",
     "Deletion",
     "DriverAttempt",
     "OrphanHunt",

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.api import StreamJobSpec
-from headrace.api.names import application_id, attempt_name
+from headrace.api.lifecycle import Upgrade
+from headrace.api.names import application_id, attempt_name, candidate_name
 from headrace.core.manifests.ownership import (
     ATTEMPT_LABEL,
+    CANDIDATE_LABEL,
+    CANDIDATE_ROLE,
     EPOCH_LABEL,
     Manifest,
     job_labels,
@@ -34,8 +37,18 @@ class Platform:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Candidacy:
+    """A driver that rehearses `run` on a fork of what `from_run` has come to."""
+
+    number: int
+    from_run: int
+    policy: Upgrade
+
+
+@dataclass(frozen=True, kw_only=True)
 class DriverAttempt:
-    """One attempt that may write: who it is, what it runs, and what was pinned for it."""
+    """One attempt that may write: who it is, what it runs, and what was pinned for it. Or one that may not: a
+    candidate, which is started in the same way."""
 
     namespace: str
     job: str
@@ -62,19 +75,31 @@ class DriverAttempt:
     check_store: bool = False
     """Look into the store first: is it usable, and does an earlier lineage of the job lie there?"""
 
+    candidacy: Candidacy | None = None
+
     @property
     def name(self) -> str:
         """Of the driver pod, its Service, its ConfigMap and its Secret."""
+        if self.candidacy is not None:
+            return candidate_name(self.job, self.candidacy.number)
         return attempt_name(self.job, self.run, self.attempt)
 
     @property
     def application_id(self) -> str:
+        if self.candidacy is not None:
+            return candidate_name(self.job, self.candidacy.number)
         return application_id(self.job, self.epoch)
 
     def image_on(self, platform: Platform) -> str:
         return self.image or self.spec.image or platform.job_image
 
     def labels(self, role: str) -> dict[str, str]:
+        if self.candidacy is not None:
+            own = CANDIDATE_ROLE if role == "driver" else role
+            return {
+                **job_labels(self.job, role=own, run=self.run),
+                CANDIDATE_LABEL: str(self.candidacy.number),
+            }
         return {
             **job_labels(self.job, role=role, run=self.run),
             ATTEMPT_LABEL: str(self.attempt),

@@ -279,6 +279,8 @@ def code_fetch(attempt: DriverAttempt, platform: Platform) -> list[Manifest]:
         f"--store={lineages}",
         f"--lineage={own}",
         f"--run={attempt.run}",
+        # What a candidate runs may be edited once more before the run begins.
+        *([f"--candidate={attempt.candidacy.number}"] if attempt.candidacy is not None else []),
         f"--to={FETCHED}",
         *sources,
         *_s3_flags(attempt.spec),

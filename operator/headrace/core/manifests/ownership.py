@@ -12,6 +12,9 @@ JOB_LABEL = f"{GROUP}/job"
 RUN_LABEL = f"{GROUP}/run"
 ATTEMPT_LABEL = f"{GROUP}/attempt"
 EPOCH_LABEL = f"{GROUP}/epoch"
+# Instead of the two before: of a driver that rehearses, and of its executors.
+CANDIDATE_LABEL = f"{GROUP}/candidate"
+CANDIDATE_ROLE = "candidate"
 ROLE_LABEL = f"{GROUP}/role"
 # Of the spec that a pod was made from: an edit may be what it waits for.
 REVISION_LABEL = f"{GROUP}/revision"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.core.manifests.attempt import DriverAttempt, Manifest, Platform
+from headrace.core.manifests.attempt import Candidacy, DriverAttempt, Manifest, Platform
 from headrace.core.manifests.code import program_file, py_files
 from headrace.core.manifests.kafka_files import kafka_section
 from headrace.core.manifests.places import AGENT_PORT, CODE, TOKEN, TOKEN_FILE, WORK
@@ -44,8 +44,23 @@ def run_file(attempt: DriverAttempt, platform: Platform) -> Manifest:
             "batchTimeoutSeconds": spec.watchdog.batch_timeout.seconds,
             "action": spec.watchdog.action,
         },
-        "mode": "active",
-        "rehearsal": None,
+        "mode": "active" if attempt.candidacy is None else "rehearse",
+        "rehearsal": rehearsal_section(attempt.candidacy),
+    }
+
+
+def rehearsal_section(candidacy: Candidacy | None) -> Manifest | None:
+    """How a candidate rehearses; nothing where it is no candidate."""
+    if candidacy is None:
+        return None
+    policy = candidacy.policy
+    return {
+        "fromRun": candidacy.from_run,
+        "batches": policy.rehearsal.batches,
+        "timeLimitSeconds": policy.rehearsal.time_limit.seconds,
+        "callForeachBatch": policy.rehearsal.call_foreach_batch,
+        "stateCompatible": policy.state_compatible,
+        "standbySeconds": None,
     }
 
 

@@ -1,0 +1,231 @@
+"""A new version is tried on a fork of the real state, while the old one goes on (docs/concepts/rehearsal.md).
+
+      Intended ──▶ Started ──▶ Rehearsed ───────────────────▶ the upgrade goes on
+                      │
+                      ├── failed by its own fault ──────────▶ refused: the old run was not touched
+                      ├── ended without a word on itself ───▶ another candidate, a few times
+                      └── no room for both ─────────────────▶ the upgrade goes on, cold, and says so
+
+A candidate that the status does not name is ended: a newer edit, a rollback or a suspension needs no more.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from headrace.api import Candidate, HistoryEntry, Operation, Rejection, StreamJobStatus
+from headrace.core.actions import PinRun, StartCandidate, StopCandidate
+from headrace.core.attempts import keep_alive
+from headrace.core.conditions import Fact
+from headrace.core.decision import Context, Decision, Sentence
+from headrace.core.history import with_entry
+from headrace.core.model import AttemptPhase, Ended, Ending, ObservedCandidate, Problem
+from headrace.core.revision import policy_of
+
+_KIND = "Rehearsed"
+# They say nothing about the new version.
+_TOLD_NOTHING = (
+    Ending.STORE_UNAVAILABLE,
+    Ending.INTERNAL_ERROR,
+    Ending.EVICTED,
+    Ending.NODE_LOST,
+    Ending.FENCED,
+    Ending.KILLED,
+    Ending.DRAINED,
+    Ending.UNKNOWN,
+)
+_MOST_TRIES = 3
+# So long a node may be looked for; the old version runs meanwhile.
+_NO_ROOM = timedelta(seconds=60)
+_NO_ROOM_REASONS = ("Unschedulable", "QuotaExceeded")
+_LOOK_AGAIN = timedelta(seconds=10)
+_NOT_IN_A_REASON = re.compile(r"[^A-Za-z0-9_]")
+
+
+@dataclass(frozen=True)
+class Through:
+    """The upgrade goes on."""
+
+    operation: Operation
+    fact: Fact
+    said: Sentence
+
+
+def is_wanted(context: Context) -> bool:
+    """Only where something runs that is worth protecting: else the upgrade is the repair."""
+    current = context.current
+    running = current is not None and current.phase is AttemptPhase.RUNNING
+    return context.job.spec.upgrade.strategy == "Rehearsed" and running
+
+
+def rehearse(context: Context, operation: Operation) -> Decision | Through:
+    candidate = operation.candidate
+    if context.job.spec.upgrade.strategy != "Rehearsed":
+        return _through(operation, None, "NotWanted", "spec.upgrade.strategy asks for no rehearsal any more")
+    if candidate is None:
+        return _next_try(context, operation, tries=0)
+    seen = next((one for one in context.observed.candidates if one.number == candidate.number), None)
+    if seen is None:
+        return _unseen(context, operation, candidate)
+    if seen.ended is not None:
+        return _verdict(context, operation, candidate, seen.ended)
+    return _under_way(context, operation, candidate, seen)
+
+
+def strays(context: Context, status: StreamJobStatus) -> tuple[StopCandidate, ...]:
+    """Candidates that live and that the status does not name any more."""
+    if context.job.paused:
+        return ()
+    operation = status.operation
+    named = operation.candidate.number if operation is not None and operation.candidate is not None else None
+    return tuple(
+        StopCandidate(run=one.run, number=one.number, uid=one.uid)
+        for one in context.observed.candidates
+        if one.live and one.number != named
+    )
+
+
+def _unseen(context: Context, operation: Operation, candidate: Candidate) -> Decision | Through:
+    if candidate.state == "Started":
+        return _again(context, operation, candidate, "the candidate is gone without a trace")
+    problem, waited = context.observed.candidate_problem, _since(context, candidate)
+    if problem is not None and problem.reason in _NO_ROOM_REASONS and waited >= _NO_ROOM:
+        return _without(operation, problem)
+    limit = context.job.spec.upgrade.start_timeout
+    if problem is not None and waited >= timedelta(seconds=limit.seconds):
+        message = f"its driver could not be started within {limit}: {problem.message}"
+        return _refuse(context, operation, Problem(problem.reason, message))
+    message = problem.message if problem is not None else f"run {operation.to_run} is to be rehearsed"
+    return _rehearsing(context, operation, message, start=True)
+
+
+def _under_way(
+    context: Context, operation: Operation, candidate: Candidate, seen: ObservedCandidate
+) -> Decision | Through:
+    if candidate.state == "Intended":
+        candidate = candidate.model_copy(update={"state": "Started"})
+        operation = operation.model_copy(update={"candidate": candidate})
+        context = context.with_status(context.status.model_copy(update={"operation": operation}))
+    policy, waited = context.job.spec.upgrade, _since(context, candidate)
+    start_limit = timedelta(seconds=policy.start_timeout.seconds)
+    if not seen.running:
+        waiting = seen.waiting
+        if waiting is not None and waiting.reason in _NO_ROOM_REASONS and waited >= _NO_ROOM:
+            return _without(operation, waiting)
+        if waited >= start_limit:
+            why = f": {waiting.message}" if waiting is not None else ""
+            message = f"its driver did not start within {policy.start_timeout}{why}"
+            return _refuse(context, operation, Problem("NeverStarted", message))
+    elif waited >= start_limit + timedelta(seconds=policy.rehearsal.time_limit.seconds):
+        # The candidate keeps the time itself; this is for one that cannot tell.
+        message = f"it was not through within {policy.rehearsal.time_limit}"
+        return _refuse(context, operation, Problem("RehearsalTimeout", message))
+    told = seen.waiting.message if seen.waiting is not None else "on a copy of the state, with muted sinks"
+    return _rehearsing(context, operation, f"run {operation.to_run} is rehearsed: {told}")
+
+
+def _verdict(
+    context: Context, operation: Operation, candidate: Candidate, ended: Ended
+) -> Decision | Through:
+    if ended.ending in (Ending.REHEARSED, Ending.STANDBY_EXPIRED, Ending.COMPLETED):
+        return _through(operation, True, "Passed", ended.message or f"run {operation.to_run} rehearsed well")
+    if ended.ending in _TOLD_NOTHING:
+        return _again(context, operation, candidate, ended.message or ended.ending)
+    reason = _NOT_IN_A_REASON.sub("_", ended.error_class or ended.ending).strip("_") or ended.ending
+    return _refuse(
+        context, operation, Problem(reason, ended.message or f"the candidate ended: {ended.ending}")
+    )
+
+
+def _again(context: Context, operation: Operation, candidate: Candidate, why: str) -> Decision | Through:
+    if candidate.tries + 1 < _MOST_TRIES:
+        return _next_try(context, operation, tries=candidate.tries + 1)
+    message = f"{_MOST_TRIES} candidates ended without a word on the new version, the last: {why}"
+    return _refuse(context, operation, Problem("RehearsalFailed", message))
+
+
+def _next_try(context: Context, operation: Operation, *, tries: int) -> Decision:
+    number = context.status.candidates + 1
+    candidate = Candidate(number=number, state="Intended", tries=tries, started_at=context.now)
+    operation = operation.model_copy(update={"candidate": candidate})
+    after = context.status.model_copy(update={"operation": operation, "candidates": number})
+    message = f"run {operation.to_run} is to be rehearsed"
+    return _rehearsing(context.with_status(after), operation, message, start=True)
+
+
+def _rehearsing(context: Context, operation: Operation, message: str, *, start: bool = False) -> Decision:
+    candidate = operation.candidate
+    assert candidate is not None  # somebody rehearses, or is about to
+    begin = StartCandidate(run=operation.to_run, number=candidate.number, from_run=operation.from_run)
+    return meanwhile(context, message, *((begin,) if start else ()))
+
+
+def meanwhile(context: Context, message: str, *actions: StartCandidate | PinRun) -> Decision:
+    """The old run is looked after as always."""
+    decision = keep_alive(context)
+    facts = decision.facts
+    if decision.state in ("Running", "Completed"):
+        telling = Fact(type="Reconciling", true=True, reason="Rehearsing", message=message)
+        facts = (*(fact for fact in facts if fact.type != "Reconciling"), telling)
+    look_at = min(filter(None, (decision.recheck_at, context.now + _LOOK_AGAIN)))
+    return replace(decision, facts=facts, actions=(*decision.actions, *actions), recheck_at=look_at)
+
+
+def _without(operation: Operation, problem: Problem) -> Through:
+    message = (
+        f"there is no room for run {operation.to_run} beside run {operation.from_run} ({problem.message}): "
+        "it takes over cold, without a rehearsal"
+    )
+    return _through(operation, None, "NoRoom", message)
+
+
+def _through(operation: Operation, passed: bool | None, reason: str, message: str) -> Through:
+    return Through(
+        operation=operation.model_copy(update={"step": "Draining", "candidate": None}),
+        fact=Fact(type=_KIND, true=passed, reason=reason, message=message),
+        said=Sentence(_KIND if passed else reason, message),
+    )
+
+
+def _refuse(context: Context, operation: Operation, problem: Problem) -> Decision:
+    """The edit is not taken, and remembered so. Run n did not notice."""
+    message = (
+        f"run {operation.to_run} ({operation.reason}) failed its rehearsal: {problem.message}. Run "
+        f"{operation.from_run} goes on untouched. A corrected spec or corrected code is rehearsed at once"
+    )
+    rejected = Rejection(
+        run=operation.to_run,
+        kind="Refused",
+        policy=policy_of(context.job.spec),
+        revision=operation.revision,
+        reason=problem.reason,
+        message=message,
+        at=context.now,
+    )
+    entry = HistoryEntry(
+        run=operation.to_run,
+        revision=operation.revision,
+        outcome="Refused",
+        message=message,
+        changes=operation.changes,
+        started_at=operation.started_at,
+        ended_at=context.now,
+    )
+    after = context.status.model_copy(
+        update={
+            "operation": None,
+            "rejected": rejected,
+            "history": with_entry(context.status.history, entry),
+        }
+    )
+    decision = keep_alive(context.with_status(after).refusing("RehearsalFailed", message))
+    fact = Fact(type=_KIND, true=False, reason=problem.reason, message=message)
+    said = Sentence("RehearsalFailed", message)
+    return replace(decision, facts=(*decision.facts, fact), refused=said).saying(said)
+
+
+def _since(context: Context, candidate: Candidate) -> timedelta:
+    began: datetime = candidate.started_at or context.now
+    return context.now - began
