@@ -25,6 +25,11 @@ HALF_LIFE_BATCHES = 40
 # A batch that took longer than this times the expected is taken as this much: pauses are not the cost, but
 # a cost that stays high is learned within a few batches.
 SURPRISE = 1.6
+# Where rows are expected to be less than this part of a batch, its length tells nothing of what a row costs.
+TELLING_PART = 0.25
+# Rows are believed to be at least this part of a batch: below it nobody could see them, and a quiet night
+# would make the capacity look endless.
+LEAST_PART = 0.1
 # The fixed part is believed to be this part of a trigger until batches of different sizes tell.
 FIXED_PRIOR_OF_TRIGGER = 0.1
 FIXED_PRIOR_BATCHES = 2.0
@@ -82,13 +87,15 @@ class Fit:
     per_row_here: float = 0.0
     # The plain mean since their number changed: without what was expected of them.
     per_row_since: float = 0.0
+    # What a row takes at the least, with the executors of the newest batch.
+    row_floor: float = 0.0
     # Core seconds that a scale-down costs if everything moves: what its first batch took too long.
     reload: float = 0.0
 
     @property
     def ready(self) -> bool:
         long = self.batches >= MIN_LONG_BATCHES and self.seconds >= LONG_SECONDS
-        return (self.batches >= MIN_BATCHES or long) and self.per_row > 0
+        return (self.batches >= MIN_BATCHES or long) and max(self.per_row, self.row_floor) > 0
 
     def learn(self, batches: Iterable[Batch], stages: Stages, trigger_seconds: float) -> Fit:
         fit = self
@@ -107,6 +114,10 @@ class Fit:
         expected = self.fixed + self.per_row * work
         surprising = self.ready and batch.seconds > SURPRISE * expected
         seconds = SURPRISE * expected if surprising else batch.seconds
+        seen = replace(seen, row_floor=LEAST_PART * seconds / batch.rows)
+        if self._says_nothing_of_rows(batch, stages):
+            reload = self._reloading(batch, stages)
+            return replace(seen, reload=reload)._there(batch.executors, stages)
         keep = 0.5 ** (1 / HALF_LIFE_BATCHES)
         error = abs(seconds - expected) / expected if self.ready else self.error
         return (
@@ -124,6 +135,13 @@ class Fit:
             ._here(batch.executors, (seconds - self.fixed) / batch.rows, stages)
             ._solved(trigger_seconds)
         )
+
+    def _says_nothing_of_rows(self, batch: Batch, stages: Stages) -> bool:
+        """A small batch that took what it should. One that took longer is news, whatever its size."""
+        if not self.ready:
+            return False
+        rows = batch.rows * self.row_seconds(stages, batch.executors)
+        return rows < TELLING_PART * (self.fixed + rows) and batch.seconds <= SURPRISE * (self.fixed + rows)
 
     def _reloading(self, batch: Batch, stages: Stages) -> float:
         """State of executors that left is loaded by those that stay."""
@@ -143,16 +161,20 @@ class Fit:
         if self.batches <= 1:
             return replace(self, executors=executors, batches_here=1, per_row_here=max(per_row, 0.0))
         if executors != self.executors:
-            # The first batch after a change loads state and code: it says nothing of the next ones.
-            was = self.row_seconds(stages, self.executors) if self.per_row > 0 else 0.0
-            expected = self.row_seconds(stages, executors) / was * self.per_row_here if was > 0 else 0.0
-            return replace(
-                self, executors=executors, batches_here=0, per_row_here=expected, per_row_since=0.0
-            )
+            return self._there(executors, stages)
         gain = 1.0 if self.per_row_here <= 0 else 0.35 if self.batches_here < 3 else 0.2
         here = self.per_row_here + gain * (max(per_row, 0.0) - self.per_row_here)
         since = self.per_row_since + (max(per_row, 0.0) - self.per_row_since) / (self.batches_here + 1)
         return replace(self, batches_here=self.batches_here + 1, per_row_here=here, per_row_since=since)
+
+    def _there(self, executors: int, stages: Stages) -> Fit:
+        """One more batch, of which only is known who did it."""
+        if executors == self.executors:
+            return replace(self, batches_here=self.batches_here + 1)
+        # The first batch after a change loads state and code: it says nothing of the next ones.
+        was = self.modelled_row_seconds(stages, self.executors)
+        expected = self.modelled_row_seconds(stages, executors) / was * self.per_row_here if was > 0 else 0.0
+        return replace(self, executors=executors, batches_here=0, per_row_here=expected, per_row_since=0.0)
 
     def _solved(self, trigger_seconds: float) -> Fit:
         """The fixed part leans on its prior, as far as equal batches leave it open."""
@@ -168,7 +190,12 @@ class Fit:
         return replace(self, fixed=fixed, per_row=max(per_row, 0.0))
 
     def row_seconds(self, stages: Stages, executors: int) -> float:
-        """What a row takes with that many: from the sums, corrected by what the present ones really do."""
+        """What a row takes with that many."""
+        floor = self.row_floor * stages.share(executors) / stages.share(self.executors)
+        return max(self.modelled_row_seconds(stages, executors), floor)
+
+    def modelled_row_seconds(self, stages: Stages, executors: int) -> float:
+        """From the sums, corrected by what the present ones really do."""
         loss = (executors / self.executors) ** (1 - SCALING_EXPONENT) if executors > self.executors else 1.0
         return self.per_row * stages.share(executors) * loss * self._correction(stages)
 
@@ -191,7 +218,7 @@ class Fit:
 
     def measured_capacity(self, *, batch_seconds: float) -> float:
         """What the present executors did since there are as many, without any model of their number."""
-        per_row = self.per_row_since or self.per_row_here
+        per_row = max(self.per_row_since or self.per_row_here, self.row_floor)
         within = max(batch_seconds - self.fixed, 0.0) / batch_seconds
         return within / per_row if per_row > 0 else 0.0
 
