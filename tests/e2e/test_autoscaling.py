@@ -15,7 +15,7 @@ from tests.e2e.nodes import own_nodes
 from tests.e2e.services import Services
 from tests.e2e.streamjobs import Job, a_spec
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800, func_only=True)]
 
 # Each row takes its core 20 ms, and next to no CPU: three executors are three times as fast on any machine.
 SLOW_COUNT = """

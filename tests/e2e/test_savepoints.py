@@ -14,7 +14,7 @@ from tests.e2e.kafka_counts import COUNT_BY_KEY, Topic, committed, spec_for
 from tests.e2e.services import BUCKET, Services
 from tests.e2e.streamjobs import Job, Object
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(900, func_only=True)
 
 
 @pytest.fixture(scope="module")
