@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from headrace_jobs.jvm.jars import connector_jars
 from headrace_jobs.store import last_batches, open_store
 from headrace_jobs.store.s3_options import spark_conf
 from tests.spark.checkpoint.conftest import s3_server
@@ -20,7 +21,8 @@ pytestmark = pytest.mark.full
 def test_a_candidate_rehearses_and_takes_over_on_s3(rehearsals, s3_server):
     place, options = rehearsals.place, s3_server.options()
     url = f"s3://{s3_server.new_bucket()}/shop/orders/uid"
-    store, here = open_store(url, options), {"store": url, "spark_conf": spark_conf(options)}
+    jars = {"spark.jars": ",".join(map(str, connector_jars("s3a")))}
+    store, here = open_store(url, options), {"store": url, "spark_conf": spark_conf(options) | jars}
     put_orders(place, *range(5))
     incumbent = rehearsals.start(script(), **here)
     incumbent.wait_for_batch("totals", 4)
