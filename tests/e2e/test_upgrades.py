@@ -16,7 +16,7 @@ from tests.e2e.nodes import own_nodes
 from tests.e2e.services import Services
 from tests.e2e.streamjobs import Job
 
-pytestmark = pytest.mark.timeout(1200, func_only=True)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1200, func_only=True)]
 
 REHEARSED = {"strategy": "Rehearsed", "verifyWindow": "20s", "startTimeout": "5m"}
 OTHER = COUNT_BY_KEY.replace('F.struct("*")', 'F.struct("*", F.lit("two").alias("by"))')
