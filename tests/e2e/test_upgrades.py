@@ -46,7 +46,8 @@ def job(job_named: Callable[..., Job], services: Services, topic: Topic) -> Job:
 
 
 @pytest.fixture(autouse=True)
-def records_come_in(topic: Topic) -> Iterator[None]:
+def no_more_records(topic: Topic) -> Iterator[Callable[[], None]]:
+    """Records come in until the test, or its end, calls this."""
     ended = threading.Event()
 
     def produce() -> None:
@@ -55,9 +56,13 @@ def records_come_in(topic: Topic) -> Iterator[None]:
 
     thread = threading.Thread(target=produce)
     thread.start()
-    yield
-    ended.set()
-    thread.join()
+
+    def stop() -> None:
+        ended.set()
+        thread.join()
+
+    yield stop
+    stop()
 
 
 def wait_stable(job: Job, run: int, *, seconds: float = 600) -> None:
@@ -104,10 +109,13 @@ def test_what_no_rehearsal_finds_is_rolled_back(job: Job):
     assert history(job)[0] == (3, "RolledBack")
 
 
-def test_by_hand_and_back_again_and_all_of_it_is_exact(job: Job, topic: Topic):
+def test_by_hand_and_back_again_and_all_of_it_is_exact(
+    job: Job, topic: Topic, no_more_records: Callable[[], None]
+):
     job.write_code("counts-code", COUNT_BY_KEY)
     wait_stable(job, 5)
     job.cluster.kubectl("annotate", "streamjob", job.name, "-n", job.namespace, "headrace.dev/rollback=5")
     wait_stable(job, 6)
     assert job.reason("RolledBack") == "Requested"
+    no_more_records()
     topic.wait_exact()
