@@ -62,7 +62,7 @@ class KafkaTopics:
         except Py4JJavaError as error:
             raise LookFailed(f"Kafka does not tell its offsets: {_said(error)}") from None
         except Py4JError as error:
-            # A Spark that is made otherwise inside, or one that is just ending: others are to be measured, too.
+            # A Spark made otherwise inside, or one that is just ending: others are to be measured, too.
             raise LookFailed(f"Spark does not tell its offsets: {str(error)[:300]}") from None
 
     def _source(self, query: str, index: int, run_id: str, stream: Any) -> KafkaSource | None:
