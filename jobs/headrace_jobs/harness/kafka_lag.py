@@ -57,10 +57,13 @@ class KafkaTopics:
             committed = _offsets(execution.committedOffsets(), stream)
             if committed is None and planned is not None:
                 # Its first batch of all runs, maybe for hours: it began where Spark has noted that it would.
-                committed = source.began_at(stream)
+                committed = source.began_at(execution.sparkSession(), stream)
             return source.look(committed, planned)
         except Py4JJavaError as error:
             raise LookFailed(f"Kafka does not tell its offsets: {_said(error)}") from None
+        except Py4JError as error:
+            # A Spark made otherwise inside, or one that is just ending: others are to be measured, too.
+            raise LookFailed(f"Spark does not tell its offsets: {str(error)[:300]}") from None
 
     def _source(self, query: str, index: int, run_id: str, stream: Any) -> KafkaSource | None:
         known = self._sources.get((query, index))
@@ -133,10 +136,12 @@ class KafkaSource:
             planned_rows=_between(committed, planned),
         )
 
-    def began_at(self, stream: Any) -> Mapping[str, int]:
-        """To be asked only when a batch was planned: before, Spark would choose now."""
+    def began_at(self, session: Any, stream: Any) -> Mapping[str, int] | None:
+        """From the checkpoint, where Spark notes it before it plans the first batch."""
         if self._began_at is None:
-            self._began_at = _flat(stream.initialOffset().json())
+            kafka, place = self._jvm.org.apache.spark.sql.kafka010, _private(stream, "metadataPath")
+            noted = kafka.KafkaSourceInitialOffsetWriter(session, place).get(0)
+            self._began_at = _flat(noted.get().json()) if noted.isDefined() else None
         return self._began_at
 
     def close(self) -> None:
