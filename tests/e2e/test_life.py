@@ -215,25 +215,31 @@ def test_a_suspended_job_rests_and_goes_on_where_it_was(job: Job, topic: Topic, 
     topic.wait_exact()
 
 
-def test_new_code_is_a_new_run_from_the_same_state_and_code_that_fails_says_why(
+def test_code_that_fails_is_rolled_back_and_says_why_and_mended_it_is_a_new_run_from_the_same_state(
     job: Job, topic: Topic, services: Services
 ):
     broken = COUNT_BY_KEY.replace(
         "spark = SparkSession", "raise RuntimeError('no such table')\nspark = SparkSession"
     )
     job.write_code("counts-code", broken)
-    message = job.wait_reason("ApplicationError", seconds=240)
+    message = job.wait_reason("ApplicationError", kind="RolledBack", seconds=240)
     assert "no such table" in message and "job.py" in message, message
-    assert job.status()["run"]["number"] == 2
+    assert job.status()["run"]["number"] == 3
     last = job.status()["lastTermination"]
+    assert last["run"] == 2
     assert last["userFrame"]["file"].endswith("job.py")
     # The log outlives its pod.
     kept = last["logFile"].removeprefix(f"s3://{BUCKET}/")
     assert "no such table" in services.read_object(kept)
+    # The version before goes on meanwhile.
     topic.produce(1000)
-    job.write_code("counts-code", COUNT_BY_KEY)
-    job.wait(lambda: job.status()["run"]["number"] == 3, what="run 3", seconds=120)
+    topic.wait_exact()
+
+    job.write_code("counts-code", f"{COUNT_BY_KEY}\n# mended\n")
+    job.wait(lambda: job.status()["run"]["number"] == 4, what="run 4", seconds=180)
     job.wait_ready()
+    assert job.condition("RolledBack").get("status") != "True"
+    topic.produce(1000)
     topic.wait_exact()
 
 
@@ -243,7 +249,7 @@ def test_a_deleted_job_leaves_its_checkpoint_and_nothing_else_and_the_next_asks_
     prefix, spec = job.store_prefix(), spec_for(services, topic)
     job.delete()
     assert wait_until(lambda: not _left(api, job), seconds=120, every=1), _left(api, job)
-    assert any(key.startswith("run-3/queries/counts/commits/") for key in services.objects(prefix))
+    assert any(key.startswith("run-4/queries/counts/commits/") for key in services.objects(prefix))
 
     # The same code, now from S3.
     services.write_object("code/counts.py", COUNT_BY_KEY)
