@@ -242,7 +242,13 @@ class Driver:
             registry.wait_for_failure(_CAUSE_SECONDS)
 
     def _query_ended(self, name: str, end: QueryEnd) -> None:
-        # A lost JVM is told by the thread that waits for it, and better.
+        """Where the JVM is going, that is the cause, and the end of its queries is not."""
+        jvm = self._parts.jvm
+        if (end.jvm_lost or end.spark_stopped) and jvm is not None:
+            how = jvm.how_it_ended(within_seconds=_CAUSE_SECONDS)
+            if how is not None:
+                self._conductor.tell(JvmEnded(how, jvm.ran_out_of_memory))
+                return
         if not end.jvm_lost:
             self._conductor.tell(QueryEnded(name, end))
 

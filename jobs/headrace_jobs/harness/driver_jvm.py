@@ -68,9 +68,11 @@ class DriverJvm:
         """As far as the JVM itself could tell."""
         return self._process.poll() == _OUT_OF_MEMORY_CODE
 
-    def how_it_ended(self) -> str | None:
-        """None while it lives."""
-        code = self._process.poll()
+    def how_it_ended(self, within_seconds: float = 0.0) -> str | None:
+        """None while it lives, also after this time."""
+        deadline = time.monotonic() + within_seconds
+        while (code := self._process.poll()) is None and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
         return None if code is None else _exit_in_words(code)
 
     def print_stacks(self, grace_seconds: float = 1.0) -> None:

@@ -42,6 +42,8 @@ class QueryEnd:
     store_fault: bool = False
     drained: bool = False
     jvm_lost: bool = False
+    spark_stopped: bool = False
+    """It failed when Spark had stopped under it: a JVM that ends by itself stops Spark first."""
 
 
 @dataclass(frozen=True)

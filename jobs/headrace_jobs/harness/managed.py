@@ -310,7 +310,8 @@ class QueryRegistry:
         if query._scope.error is not None:
             return QueryEnd(failure=failure_of_exception(query._scope.error, self._own))
         failure = failure_of_query(chain, self._own)
-        return QueryEnd(failure=failure, store_fault=is_store_fault(chain, stack_of(throwable)))
+        store_fault = is_store_fault(chain, stack_of(throwable))
+        return QueryEnd(failure=failure, store_fault=store_fault, spark_stopped=spark_has_stopped())
 
 
 def java_chain(throwable: Any) -> list[JavaFault]:
@@ -321,6 +322,11 @@ def java_chain(throwable: Any) -> list[JavaFault]:
         chain.append(JavaFault(link.getClass().getName(), link.getMessage() or "", _condition(link)))
         link = link.getCause()
     return chain
+
+
+def spark_has_stopped() -> bool:
+    context: Any = SparkContext._active_spark_context
+    return context is not None and bool(context._jsc.sc().isStopped())
 
 
 def stack_of(throwable: Any) -> str:

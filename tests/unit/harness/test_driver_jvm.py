@@ -75,6 +75,12 @@ def test_a_jvm_that_never_answers_is_given_up(tmp_path):
     assert jvm.how_it_ended() == "was killed (out of memory?)"
 
 
+def test_a_jvm_whose_heap_was_full_says_so_to_whoever_waits_a_moment(tmp_path):
+    jvm = a_jvm(tmp_path, sys.executable, "-c", "raise SystemExit(52)")
+    assert jvm.how_it_ended(within_seconds=30) == "ran out of memory"
+    assert jvm.ran_out_of_memory
+
+
 def test_the_gateways_address_is_read_and_the_settings_are_removed(tmp_path):
     (tmp_path / "driver.conf").write_text("spark.secret=x")
     (tmp_path / "gateway").write_bytes(b"\x00\x00\x9c\x40\x00\x00\x00\x03abc")
