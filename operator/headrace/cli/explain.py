@@ -1,6 +1,6 @@
 """`kubectl streamjob explain|simulate`: why the autoscaler did what it did, and what it would do otherwise.
 
-Its ring is asked of the driver's agent, by a command in the driver's pod: see docs/adr/0006.
+Its ring is asked of the driver's agent, by a command in the driver's pod: see docs/adr/0009.
 """
 
 from __future__ import annotations
