@@ -223,7 +223,7 @@ def test_code_that_fails_is_rolled_back_and_says_why_and_mended_it_is_a_new_run_
     job.write_code("counts-code", broken)
     message = job.wait_reason("ApplicationError", kind="RolledBack", seconds=240)
     assert "no such table" in message and "job.py" in message, message
-    assert job.status()["run"]["number"] == 3
+    job.wait(lambda: job.status()["run"]["number"] == 3, what="run 3", seconds=120)
     last = job.status()["lastTermination"]
     assert last["run"] == 2
     assert last["userFrame"]["file"].endswith("job.py")
