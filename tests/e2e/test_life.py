@@ -260,7 +260,7 @@ def test_a_deleted_job_leaves_its_checkpoint_and_nothing_else_and_the_next_asks_
     job.edit({"startFrom": {"latest": True}})
     job.wait_ready()
     topic.wait_exact()
-    pinned = [key for key in services.objects(job.store_prefix()) if key.startswith("run-1/_code/")]
+    pinned = [key for key in services.objects(job.store_prefix()) if "/_code/" in f"/{key}"]
     assert any(key.endswith("counts.py") for key in pinned), pinned
 
 
