@@ -214,6 +214,7 @@ def test_a_suspended_job_rests_and_goes_on_where_it_was(job: Job, topic: Topic, 
     topic.wait_exact()
 
 
+@pytest.mark.full
 def test_code_that_fails_is_rolled_back_and_says_why_and_mended_it_is_a_new_run_from_the_same_state(
     job: Job, topic: Topic, services: Services
 ):
@@ -242,6 +243,7 @@ def test_code_that_fails_is_rolled_back_and_says_why_and_mended_it_is_a_new_run_
     topic.wait_exact()
 
 
+@pytest.mark.full
 def test_a_deleted_job_leaves_its_checkpoint_and_nothing_else_and_the_next_asks_what_to_do(
     job: Job, topic: Topic, services: Services, api: Api
 ):
@@ -264,6 +266,7 @@ def test_a_deleted_job_leaves_its_checkpoint_and_nothing_else_and_the_next_asks_
     assert any(key.endswith("counts.py") for key in pinned), pinned
 
 
+@pytest.mark.full
 def test_a_job_that_takes_its_checkpoints_with_it(job: Job, services: Services, api: Api):
     prefix = job.store_prefix()
     job.edit({"deletionPolicy": "Delete"})
