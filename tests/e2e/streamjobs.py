@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.api.names import attempt_name, executor_set_name
+from headrace.api.names import executor_set_name
 from tests.cluster.processes import NotReadyError, wait_until
 from tests.cluster.provider import Cluster
 from tests.e2e.install import Installed
@@ -118,15 +118,19 @@ class Job:
         return self.status().get("epoch", 0)
 
     def driver(self) -> Object:
-        """The pod of the attempt that the status names."""
+        """The pod of the attempt that the status names; it may have begun as a candidate, under its name."""
         run = self.status()["run"]
-        return self.pod(attempt_name(self.name, run["number"], run["attempt"]["number"]))
+        which = {"run": run["number"], "attempt": run["attempt"]["number"]}
+        found = self.pods("driver", **which)
+        assert len(found) == 1, f"{self.name}: {len(found)} drivers of {which}"
+        return found[0]
 
     def pod(self, name: str) -> Object:
         return self.cluster.api.get(f"/api/v1/namespaces/{self.namespace}/pods/{name}").need()
 
-    def pods(self, role: str | None = None) -> list[Object]:
-        selector = f"headrace.dev/job={self.name}" + (f",headrace.dev/role={role}" if role else "")
+    def pods(self, role: str | None = None, **labels: object) -> list[Object]:
+        wanted = {"job": self.name, **({"role": role} if role else {}), **labels}
+        selector = ",".join(f"headrace.dev/{label}={value}" for label, value in wanted.items())
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         return self.cluster.api.get(path, labelSelector=selector).need()["items"]
 
