@@ -162,13 +162,17 @@ class Candidate(StatusModel):
     started_at: Timestamp | None = plain_field("When it was started.", default=None)
 
 
+# An operator that meets a word it does not know leaves the job alone: it cannot tell who may be writing.
+OperationStep = Literal["Rehearsing", "Draining", "Seeding", "Starting", "Verifying", "Undecided"]
+
+
 class Operation(StatusModel):
     """A change under way that takes several steps."""
 
     kind: Literal["Upgrade", "Rollback", "Suspend", "Resume", "Restore", "Delete"] = plain_field(
         "What it is."
     )
-    step: str = plain_field(
+    step: OperationStep = plain_field(
         """Where it stands: `Rehearsing`, `Draining`, `Seeding`, then, with the new run, `Starting`,
         `Verifying`, and `Undecided` where it failed and the spec leaves the rollback to you."""
     )

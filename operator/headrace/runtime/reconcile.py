@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from pydantic import ValidationError
+
 from headrace.api import StreamJobStatus
 from headrace.core.actions import (
     DeleteCheckpoints,
@@ -73,6 +75,10 @@ class Outcome:
 GONE = Outcome()
 
 
+class UnreadableStatus(Exception):
+    """The status holds words that this version does not know."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reconciler:
     api: Api
@@ -95,12 +101,26 @@ class Reconciler:
             return GONE
         if is_leaving(manifest) and not is_held(manifest):
             return GONE  # owner references clean up, and nothing is to be started any more
-        status = StreamJobStatus.parse(manifest.get("status") or {})
+        status = await self._read_status(manifest)
         match await self._validated(manifest, status):
             case Problem() as problem:
                 return await self._reject(manifest, status, problem)
             case Job() as job:
                 return await self._pass(manifest, job, status)
+
+    async def _read_status(self, manifest: Object) -> StreamJobStatus:
+        """What is under way stands in it, so a pass that cannot read all of it does nothing."""
+        try:
+            return StreamJobStatus.parse(manifest.get("status") or {})
+        except ValidationError as unread:
+            words = unread.errors(include_url=False)[0]
+            where = ".".join(map(str, ("status", *words["loc"])))
+            message = (
+                f"{where}: {words['msg']}. A newer Headrace wrote it, it seems. What runs is left as it is; "
+                "install that version again to go on"
+            )
+            await self._say(manifest, (Sentence("UnreadableStatus", message),))
+            raise UnreadableStatus(message) from unread
 
     async def _validated(self, manifest: Object, status: StreamJobStatus) -> Job | Problem:
         """A spec that cannot be taken does not touch what runs: that goes on as it was pinned."""
