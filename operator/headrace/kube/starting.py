@@ -102,30 +102,21 @@ async def start(
         raise StartRefused(Problem("PodInvalid", str(refusal))) from refusal
 
 
-async def start_lookout(
-    api: Api,
-    platform: Platform,
-    job: Job,
-    status: StreamJobStatus,
-    found: Found,
-    action: StartLookout,
-    *,
-    memory: Memory,
-) -> None:
+def lookout(job: Job, status: StreamJobStatus, found: Found, action: StartLookout) -> Lookout:
+    """Looks where the attempt left off that the job sleeps since."""
     run = status.run
-    assert run is not None and run.attempt is not None  # it sleeps since that one
-    place = (job.uid, action.number)
-    attempt = driver_attempt(
-        job,
-        status,
-        pin_of(job, found, run.number),
-        (run.number, run.attempt.number),
-        epoch=run.attempt.epoch,
-    )
-    lookout = Lookout(attempt=attempt, number=action.number, every_seconds=action.every_seconds)
+    assert run is not None and run.attempt is not None  # it has slept since that one
+    number = (run.number, run.attempt.number)
+    pin = pin_of(job, found, run.number)
+    attempt = driver_attempt(job, status, pin, number, epoch=run.attempt.epoch)
+    return Lookout(attempt=attempt, number=action.number, every_seconds=action.every_seconds)
+
+
+async def start_lookout(api: Api, platform: Platform, job: Job, wanted: Lookout, *, memory: Memory) -> None:
+    place = (job.uid, wanted.number)
     try:
         with contextlib.suppress(AlreadyExists):
-            await api.create(PODS, job.namespace, lookout_pod(lookout, platform))
+            await api.create(PODS, job.namespace, lookout_pod(wanted, platform))
     except (Denied, Invalid) as refusal:
         # The planner asks again, and wakes the job when that has lasted too long.
         memory.lookout_problems[place] = Problem("LookoutRefused", str(refusal))

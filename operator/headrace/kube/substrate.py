@@ -57,6 +57,7 @@ from headrace.kube.starting import (
     StartRefused,
     candidate,
     driver_attempt,
+    lookout,
     pin_of,
     start,
     start_lookout,
@@ -129,9 +130,8 @@ class KubeSubstrate:
             case ScaleExecutors():
                 await self._scale(job, action)
             case StartLookout():
-                await start_lookout(
-                    self.api, self.platform, job, status, sight.found, action, memory=self.memory
-                )
+                wanted = lookout(job, status, sight.found, action)
+                await start_lookout(self.api, self.platform, job, wanted, memory=self.memory)
             case HoldDeletion() | ReleaseDeletion() | DeleteCheckpoints() | StopDeleting():
                 await self._see_it_off(manifest, job, sight, action, now)
             case TakeSavepoint() | RemoveSavepoint() | CollectOrphans() | EndCollecting():

@@ -1,7 +1,7 @@
 """Whether a job has work: from what its driver reports, look by look. Pure.
 
-Nothing waits, nothing has come since the last look, and no batch has run: also one without rows, which a timer
-of the query has asked for. What cannot be told is work.
+Nothing waits, nothing has come since the last look, and no batch has run: not even one without rows, which a
+timer of the query may ask for. What cannot be told is work.
 """
 
 from __future__ import annotations
