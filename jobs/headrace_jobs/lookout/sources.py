@@ -76,7 +76,9 @@ class Sources:
         if not Path(note["directory"]).exists():
             raise LookFailed(f"there is no directory {note['directory']} here")
         waiting = sum(1 for file in files_below(note["directory"]) if file not in taken)
-        return f"{waiting} files wait" if waiting else None
+        if not waiting:
+            return None
+        return f"{waiting} files wait" if waiting > 1 else "1 file waits"
 
 
 def committed_in(sources: Mapping[str, Any]) -> dict[str, int]:

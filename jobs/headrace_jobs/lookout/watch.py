@@ -42,6 +42,7 @@ class Watch:
     sleep: Callable[[float], None]
     _failing_since: float | None = None
     _failures: int = 0
+    _looked: bool = False
     _retention_seconds: float | None = None
 
     def run(self) -> dict[str, Any]:
@@ -62,6 +63,9 @@ class Watch:
             if seen.work is not None:
                 return {"reason": "Work", "message": seen.work}
             self._retention_seconds = seen.retention_seconds
+            if not self._looked:
+                log.info("nothing waits; the sources are looked at every %g s", self._pause())
+            self._looked = True
             self.sleep(self._pause())
 
     def _has_failed_too_long(self) -> bool:

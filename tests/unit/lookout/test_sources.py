@@ -102,7 +102,7 @@ def test_files_that_were_not_read_are_work(tmp_path: Path):
     looked = sources(tmp_path, Topics({}), [note])
     assert looked.look().work is None
     (inbox / "b.json").write_text("{}")
-    assert looked.look().work == "1 files wait in the sources of q"
+    assert looked.look().work == "1 file waits in the sources of q"
     for file in inbox.iterdir():
         file.unlink()
     inbox.rmdir()

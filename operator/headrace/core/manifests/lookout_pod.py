@@ -26,7 +26,7 @@ _CONTAINER = "driver"
 # It has nothing to finish.
 _GRACE_SECONDS = 1
 _RESOURCES: Manifest = {
-    "requests": {"cpu": "20m", "memory": "320Mi"},
+    "requests": {"cpu": "20m", "memory": "384Mi"},
     "limits": {"memory": "512Mi"},
 }
 # Nobody asks a lookout anything.
