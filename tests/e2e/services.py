@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,10 @@ class Services:
     def create_topic(self, topic: str, *, partitions: int) -> None:
         self._kafka_tool("create-topic", "--topic", topic, "--partitions", str(partitions))
 
+    def add_partitions(self, topic: str, *, partitions: int) -> None:
+        """Up to this number."""
+        self._kafka_tool("add-partitions", "--topic", topic, "--partitions", str(partitions))
+
     def produce(self, topic: str, *, first: int, count: int, keys: int, rate: float) -> None:
         numbers = {"--first": first, "--count": count, "--keys": keys, "--rate": rate}
         flags = [text for flag, value in numbers.items() for text in (flag, str(value))]
@@ -99,20 +104,15 @@ class Services:
 
     def sql(self, statements: str) -> list[list[str]]:
         """The rows of the last statement, if it has any."""
-        psql = [
-            "/usr/lib/postgresql/15/bin/psql",
-            "-h",
-            "/tmp",
-            "-U",
-            "e2e",
-            "-d",
-            "postgres",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "--quiet",
-        ]
-        text = self._exec("postgres", [*psql, "--csv", "--tuples-only", "-f", "-"], stdin=statements)
+        psql = "/usr/lib/postgresql/15/bin/psql -h /tmp -U e2e -d postgres -v ON_ERROR_STOP=1 --quiet"
+        text = self._exec("postgres", [*psql.split(), "--csv", "--tuples-only", "-f", "-"], stdin=statements)
         return list(csv.reader(text.splitlines()))
+
+    def produce_at(self, topic: str, rates: Sequence[float], *, step: float, first: int, keys: int) -> int:
+        """At one rate after the other, each for a step. How many records that were."""
+        flags = {"--rates": ",".join(map(str, rates)), "--step": step, "--first": first, "--keys": keys}
+        given = [text for flag, value in flags.items() for text in (flag, str(value))]
+        return json.loads(self._kafka_tool("produce", "--topic", topic, *given))["produced"]
 
     def consume(self, topic: str) -> list[dict[str, Any]]:
         lines = self._kafka_tool("consume", "--topic", topic).splitlines()

@@ -26,7 +26,7 @@ from headrace.api.savepoint import (
     StreamSavepointStatus,
     Verification,
 )
-from headrace.api.scaling import Autoscaling
+from headrace.api.scaling import Autoscaling, Idle
 from headrace.api.status import (
     Attempt,
     Beginning,
@@ -40,6 +40,7 @@ from headrace.api.status import (
     Rejection,
     Restarts,
     Run,
+    Sleep,
     StableRun,
     StreamJobStatus,
     Termination,
@@ -68,6 +69,7 @@ __all__ = [
     "Duration",
     "ExecutorsStatus",
     "HistoryEntry",
+    "Idle",
     "LagStatus",
     "Memory",
     "Operation",
@@ -76,6 +78,7 @@ __all__ = [
     "Restarts",
     "Run",
     "SavedQuery",
+    "Sleep",
     "StableRun",
     "StartFrom",
     "StreamJob",

@@ -32,6 +32,7 @@ ConditionType = Literal[
     "LagKnown",
     "ScalingLimited",
     "DataLossRisk",
+    "Asleep",
     "RolledBack",
     "Rehearsed",
     "Verified",
@@ -273,6 +274,15 @@ class LagStatus(StatusModel):
     message: str = plain_field("The same in a sentence.", default="")
 
 
+class Sleep(StatusModel):
+    """A job without work, stopped until there is some. Written before its driver is told to end."""
+
+    since: Timestamp = plain_field("When it was decided.")
+    lookout: int = plain_field("Number of the pod that looks for work meanwhile.", ge=1)
+    lookout_at: Timestamp = plain_field("When that pod was intended.")
+    failures: int = plain_field("Pods before it that ended without a word on the work.", default=0, ge=0)
+
+
 class QueryLineage(StatusModel):
     """The scope in which a query's batch numbers mean something."""
 
@@ -300,7 +310,7 @@ class StreamJobStatus(StatusModel):
         "In one word or two what the job does now. For people: tools read the conditions.", default=""
     )
     conditions: Items[Condition] = plain_field(
-        "Ready, Reconciling, Stalled, LagKnown, ScalingLimited, DataLossRisk, RolledBack.",
+        "Ready, Reconciling, Stalled, LagKnown, ScalingLimited, DataLossRisk, Asleep, RolledBack.",
         default=(),
         max_length=16,
         list_key="type",
@@ -316,6 +326,8 @@ class StreamJobStatus(StatusModel):
     )
     executors: ExecutorsStatus = plain_field("The executors.", default=ExecutorsStatus())
     lag: LagStatus | None = plain_field("How far behind.", default=None)
+    sleep: Sleep | None = plain_field("Set while the job sleeps, or falls asleep.", default=None)
+    lookouts: int = plain_field("Counts the pods that looked for work while the job slept.", default=0, ge=0)
     lineage: Items[QueryLineage] = plain_field(
         "Lineage of each query.", default=(), max_length=64, list_key="query"
     )

@@ -19,7 +19,7 @@ HANDS_OVER_WARM = False
 
 # States in which no driver writes, so that there is nothing to drain.
 _COMES_OR_GOES = frozenset({"Starting", "Draining", "Ending", "Suspending"})
-_AT_REST = frozenset({"Suspended", "Completed", "Failed", "Backoff", "Detached", "Stalled", ""})
+_AT_REST = frozenset({"Suspended", "Sleeping", "Completed", "Failed", "Backoff", "Detached", "Stalled", ""})
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from headrace.core.starting import Begun, begin_run, copy_state, start_intended
 
 _MOST_CHANGES = 32
 # Stopped as asked, or done: the version was fine when it was last seen.
-_WELL = ("Running", "Completed", "Suspended", "Detached")
+_WELL = ("Running", "Completed", "Suspended", "Detached", "Sleeping")
 
 
 def begin(context: Context, why: str, changes: ChangePlan | None = None) -> Decision:

@@ -32,6 +32,7 @@ from headrace.kube.code import Sources, look_at_code
 from headrace.kube.collecting import observed_collecting
 from headrace.kube.errors import Denied, NotFound
 from headrace.kube.found import AttemptNumber, Found, attempt_of, is_leaving, label, name_of, sort_out, uid_of
+from headrace.kube.lookouts import observed_lookout
 from headrace.kube.memory import Memory
 from headrace.kube.pods import (
     FAILED_MOUNT,
@@ -121,6 +122,7 @@ async def look(
         seed_waiting=_seed_waiting(found, status, now=now),
         start_problem=memory.start_problems.get((job.uid, *current)) if current is not None else None,
         executors=_executors(found, status, executor_set),
+        lookout=observed_lookout(job, status, found, memory),
         earlier=_earlier(found),
         savepoint=await find_savepoint(api, job, status),
         lingering=lingering(found) if job.deleting else (),

@@ -27,7 +27,7 @@ from headrace.core.advice import Advice
 from headrace.core.conditions import with_facts
 from headrace.core.decision import Plan, Sentence, stalled_facts
 from headrace.core.deletion import way_out
-from headrace.core.model import Job, ObservedExecutors, Problem
+from headrace.core.model import Idleness, Job, ObservedExecutors, Problem
 from headrace.core.plan import plan
 from headrace.core.savepoints import Summary
 from headrace.core.validate import deletes_checkpoints, is_held, job_of, validate
@@ -88,6 +88,8 @@ class Reconciler:
     may_act: Callable[[], bool]
     # What the autoscaler says of a job, by its key and uid.
     advice: Callable[[Key, str], Advice | None] = lambda _key, _uid: None
+    # Whether a job has work, by its key and the uid of the attempt that would do it.
+    idleness: Callable[[Key, str], Idleness | None] = lambda _key, _uid: None
 
     @property
     def cache(self) -> Cache:
@@ -178,8 +180,14 @@ class Reconciler:
         self, job: Job, status: StreamJobStatus, now: datetime, *, for_certain: bool = False
     ) -> tuple[Sight, Plan]:
         sight = await self.substrate.observe(job, status, now=now, for_certain=for_certain)
-        advice = self.advice((job.namespace, job.name), job.uid)
-        return sight, plan(job, status, replace(sight.observed, advice=advice), now)
+        key = (job.namespace, job.name)
+        attempt = sight.address.uid if sight.address is not None else None
+        heard = replace(
+            sight.observed,
+            advice=self.advice(key, job.uid),
+            idleness=self.idleness(key, attempt) if attempt is not None else None,
+        )
+        return sight, plan(job, status, heard, now)
 
     async def _act(
         self, manifest: Object, job: Job, made: Plan, sight: Sight, now: datetime, *, proven: bool
