@@ -150,7 +150,8 @@ def watch_steps(job: Job, timeline: Timeline, *, after_run: int) -> None:
                 timeline.mark("status: Standby")
         return not operation and (status.get("lastStable") or {}).get("run", 0) > after_run
 
-    job.wait(ended, what="the upgrade to end", seconds=WAIT_SECONDS)
+    if not wait_until(ended, seconds=WAIT_SECONDS, every=0.1):
+        raise SystemExit(f"the upgrade does not end\n{job.picture()}")
     timeline.mark("promoted")
 
 

@@ -34,7 +34,8 @@ def edited(old: str, new: str) -> str:
 UNFIT = edited('.alias("total"))', '.alias("total"), F.avg("i").alias("mean"))')
 # Another plan behind the state.
 FILTERED = edited('.alias("total"))', '.alias("total"))\n    .where("n > 0")')
-STEPS = ("Rehearsing", "Draining", "Seeding", "Starting", "Verifying")
+# Warm, then cold: see core/upgrade.py.
+STEPS = ("Rehearsing", "Draining", "Activating", "Seeding", "Starting", "Verifying")
 
 
 @dataclass(frozen=True)
