@@ -28,6 +28,7 @@ from headrace.api.savepoint import (
 )
 from headrace.api.scaling import Autoscaling
 from headrace.api.status import (
+    Activation,
     Attempt,
     Beginning,
     Candidate,
@@ -57,6 +58,7 @@ __all__ = [
     "ROLLBACK_ANNOTATION",
     "SAVEPOINT_FINALIZER",
     "VERSION",
+    "Activation",
     "Application",
     "Attempt",
     "Autoscaling",

@@ -86,6 +86,20 @@ class StopCandidate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ActivateCandidate:
+    """Make a candidate in standby the writer: attempt `attempt` of its run. The status already names it so,
+    and the run before has no writer any more. The same order may be given again."""
+
+    run: int
+    number: int
+    uid: str
+    attempt: int
+    epoch: int
+    # Also where the run before was cut in the middle of a batch: it is repeated within the same bounds.
+    accept_pending: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class DrainAttempt:
     """Let the running batch commit, begin no other, end the process."""
 
@@ -112,6 +126,8 @@ class ScaleExecutors:
     attempt: int
     epoch: int
     replicas: int
+    # The candidate that took over as this attempt: its executors are known by that.
+    candidate: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +192,7 @@ Action = (
     | StartAttempt
     | StartCandidate
     | StopCandidate
+    | ActivateCandidate
     | DrainAttempt
     | AbandonAttempt
     | ScaleExecutors
