@@ -245,16 +245,10 @@ class World:
                 self.pinned[action.run] = PinnedRun(
                     revision=action.revision, code=code, spec=action.spec, path=f"uid/run-{action.run}"
                 )
-            case SeedRun():
+            case SeedRun() | RestoreRun():
                 assert not [d for d in self.drivers if d.live], "state copied under a live writer"
                 if self.seed_problem is None:
                     self._seed(action)
-            case RestoreRun():
-                begun = self.status.beginning
-                assert begun is not None and begun.run == action.to_run, "copied what no status names"
-                assert not [d for d in self.drivers if d.live], "state copied under a live writer"
-                if self.seed_problem is None:
-                    self.restored[action.to_run] = (action.path, action.lineage, action.query)
             case StartAttempt():
                 return self._start(action)
             case StartCandidate():
@@ -267,18 +261,26 @@ class World:
                 assert self._named() is None or self._named().number != action.number, "a writer is killed"
                 self.candidates = [c for c in self.candidates if c.number != action.number]
             case DrainAttempt():
-                named, run = self._named(), self.status.run
-                if named is not None and (run.number, run.attempt.number) == (action.run, action.attempt):
-                    did, named.ended = named.ended is None, named.ended or Ended(ending=Ending.DRAINED)
-                    return did
-                for driver in self.drivers:
-                    if (driver.run, driver.number) == (action.run, action.attempt) and not driver.drain_asked:
-                        driver.drain_asked = True
-                        return True
-                return False
+                return self._drain(action)
         return True
 
-    def _seed(self, action: SeedRun) -> None:
+    def _drain(self, action: DrainAttempt) -> bool:
+        named, run = self._named(), self.status.run
+        if named is not None and (run.number, run.attempt.number) == (action.run, action.attempt):
+            did, named.ended = named.ended is None, named.ended or Ended(ending=Ending.DRAINED)
+            return did
+        for driver in self.drivers:
+            if (driver.run, driver.number) == (action.run, action.attempt) and not driver.drain_asked:
+                driver.drain_asked = True
+                return True
+        return False
+
+    def _seed(self, action: SeedRun | RestoreRun) -> None:
+        if isinstance(action, RestoreRun):
+            begun = self.status.beginning
+            assert begun is not None and begun.run == action.to_run, "copied what no status names"
+            self.restored[action.to_run] = (action.path, action.lineage, action.query)
+            return
         store, source, target = self.stream.store, f"run-{action.from_run}", f"run-{action.to_run}"
         if action.handover is None or action.from_uid is not None:
             done = seed_run(store, source, target)

@@ -74,6 +74,8 @@ class StartCandidate:
     run: int
     number: int
     from_run: int
+    # As for an attempt: a query that is new begins where the job began, once the candidate has taken over.
+    started_from: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -204,7 +204,13 @@ def _next_try(context: Context, operation: Operation, *, tries: int) -> Decision
 def _rehearsing(context: Context, operation: Operation, message: str, *, start: bool = False) -> Decision:
     candidate = operation.candidate
     assert candidate is not None  # somebody rehearses, or is about to
-    begin = StartCandidate(run=operation.to_run, number=candidate.number, from_run=operation.from_run)
+    run = context.status.run
+    begin = StartCandidate(
+        run=operation.to_run,
+        number=candidate.number,
+        from_run=operation.from_run,
+        started_from=run.started_from if run is not None else None,
+    )
     return meanwhile(context, message, *((begin,) if start else ()))
 
 

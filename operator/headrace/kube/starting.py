@@ -52,7 +52,13 @@ def driver_attempt(
     run, attempt = number
     if (activation := _activation(status, number)) is not None:
         # Its driver was started as a candidate, and is what it was told to be then.
-        start = StartCandidate(run=run, number=activation.candidate, from_run=activation.from_run)
+        assert status.run is not None  # it has that attempt
+        start = StartCandidate(
+            run=run,
+            number=activation.candidate,
+            from_run=activation.from_run,
+            started_from=status.run.started_from,
+        )
         return candidate(job, status, pin, start)
     own = status.run if status.run is not None and status.run.number == run else None
     return DriverAttempt(
@@ -92,6 +98,7 @@ def candidate(job: Job, status: StreamJobStatus, pin: RunPin, action: StartCandi
         uid=candidate_uid(job.uid, action.number),
         store=f"{lineages_of(job, pin.location)}/{job.uid}",
         code=pin.code,
+        start=driver_start(job.spec.start_from, started_from=action.started_from),
         candidacy=Candidacy(number=action.number, from_run=action.from_run, policy=job.spec.upgrade),
     )
 

@@ -352,7 +352,7 @@ class FakeCluster:
                 self._make_executors(pod)
 
     def _take_over(self, pod: Object, agent: Agent, number: tuple[int, int]) -> None:
-        """As the candidate does it: copy, claim, then start. Each is a step, so that it can die in between."""
+        """As the candidate does it: copy, claim, then start. Each is a step: it can die in between."""
         assert agent.order is not None
         run, attempt = agent.order["run"], agent.order["attempt"]
         source = run_file_of(self, pod)["rehearsal"]["fromRun"]

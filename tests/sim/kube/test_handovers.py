@@ -1,4 +1,4 @@
-"""The warm handover on a cluster: the pod of the candidate becomes that of the attempt, with all that it has."""
+"""The warm handover on a cluster: the pod of the candidate becomes the attempt, with all that it has."""
 
 import copy
 
