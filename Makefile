@@ -107,6 +107,10 @@ bench: setup ## Speed, as ratios in one run; one JSON line per figure, results i
 bench-autoscale: setup ## The autoscaler against its peers in simulated time (TRACES=dir; default ../shared/traces)
 	@nice $(PY) -m bench.autoscale $(if $(TRACES),--traces $(TRACES))
 
+.PHONY: bench-soak
+bench-soak: setup ## A compressed day on the cluster beside the simulator's prediction: 25 minutes, as root
+	@$(PY) -m bench.soak
+
 .PHONY: bench-cluster
 bench-cluster: setup ## Starts of the cluster, image sizes; takes a running cluster of this machine down
 	@$(PY) bench/cluster.py

@@ -7,6 +7,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from py4j.java_gateway import JavaGateway
@@ -28,6 +29,16 @@ def create_topic(jvm, arguments) -> None:
     admin.close()
 
 
+def add_partitions(jvm, arguments) -> None:
+    """Up to this number."""
+    admin = jvm.org.apache.kafka.clients.admin.Admin.create(_config(jvm, arguments))
+    wanted = jvm.java.util.HashMap()
+    more = jvm.org.apache.kafka.clients.admin.NewPartitions.increaseTo(arguments.partitions)
+    wanted.put(arguments.topic, more)
+    admin.createPartitions(wanted).all().get()
+    admin.close()
+
+
 def produce(jvm, arguments) -> None:
     """Numbered records {"i": …, "key": …}: what arrived, and how often, can be told from the numbers."""
     config = _config(jvm, arguments, serializer="StringSerializer")
@@ -35,16 +46,30 @@ def produce(jvm, arguments) -> None:
     config.setProperty("linger.ms", "5")
     producer = jvm.org.apache.kafka.clients.producer.KafkaProducer(config)
     record = jvm.org.apache.kafka.clients.producer.ProducerRecord
-    began = time.monotonic()
-    for number in range(arguments.first, arguments.first + arguments.count):
+    began, number = time.monotonic(), arguments.first
+    for due in _moments(arguments):
         key = f"k{number % arguments.keys}"
         producer.send(record(arguments.topic, key, json.dumps({"i": number, "key": key})))
-        behind = (number - arguments.first) / arguments.rate - (time.monotonic() - began)
+        number += 1
+        behind = due - (time.monotonic() - began)
         if behind > 0.02:
             producer.flush()
             time.sleep(behind)
     producer.close()
-    sys.stdout.write(json.dumps({"produced": arguments.count}) + "\n")
+    sys.stdout.write(json.dumps({"produced": number - arguments.first}) + "\n")
+
+
+def _moments(arguments) -> Iterator[float]:
+    """When each record is due, in seconds: at one rate, or at one after the other."""
+    if not arguments.rates:
+        yield from (number / arguments.rate for number in range(arguments.count))
+        return
+    sent, wanted = 0, 0.0
+    for index, rate in enumerate(map(float, arguments.rates.split(","))):
+        before, wanted = wanted, wanted + rate * arguments.step
+        while sent < int(wanted):
+            yield (index + (sent - before) / (wanted - before)) * arguments.step
+            sent += 1
 
 
 def consume(jvm, arguments) -> None:
@@ -69,7 +94,12 @@ def consume(jvm, arguments) -> None:
     consumer.close()
 
 
-COMMANDS = {"create-topic": create_topic, "produce": produce, "consume": consume}
+COMMANDS = {
+    "create-topic": create_topic,
+    "add-partitions": add_partitions,
+    "produce": produce,
+    "consume": consume,
+}
 
 
 def _config(jvm, arguments, *, serializer: str | None = None, deserializer: str | None = None):
@@ -100,6 +130,8 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=0)
     parser.add_argument("--keys", type=int, default=10)
     parser.add_argument("--rate", type=float, default=1e9, help="records per second")
+    parser.add_argument("--rates", default="", help="instead of a count: records per second, by commas")
+    parser.add_argument("--step", type=float, default=15.0, help="seconds for which each of them holds")
     return parser.parse_args()
 
 

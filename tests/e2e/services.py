@@ -1,6 +1,7 @@
 """Kafka, an S3 server and a toolbox, as pods: the same on every cluster."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,10 +75,20 @@ class Services:
     def create_topic(self, topic: str, *, partitions: int) -> None:
         self._kafka_tool("create-topic", "--topic", topic, "--partitions", str(partitions))
 
+    def add_partitions(self, topic: str, *, partitions: int) -> None:
+        """Up to this number."""
+        self._kafka_tool("add-partitions", "--topic", topic, "--partitions", str(partitions))
+
     def produce(self, topic: str, *, first: int, count: int, keys: int, rate: float) -> None:
         numbers = {"--first": first, "--count": count, "--keys": keys, "--rate": rate}
         flags = [text for flag, value in numbers.items() for text in (flag, str(value))]
         self._kafka_tool("produce", "--topic", topic, *flags)
+
+    def produce_at(self, topic: str, rates: Sequence[float], *, step: float, first: int, keys: int) -> int:
+        """At one rate after the other, each for a step. How many records that were."""
+        flags = {"--rates": ",".join(map(str, rates)), "--step": step, "--first": first, "--keys": keys}
+        given = [text for flag, value in flags.items() for text in (flag, str(value))]
+        return json.loads(self._kafka_tool("produce", "--topic", topic, *given))["produced"]
 
     def consume(self, topic: str) -> list[dict[str, Any]]:
         lines = self._kafka_tool("consume", "--topic", topic).splitlines()

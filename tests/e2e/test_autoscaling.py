@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from headrace.cli.kubectl import main as kubectl_streamjob
+from tests.e2e.hpa import ExternalMetric, autoscaler
 from tests.e2e.kafka_counts import Topic
 from tests.e2e.nodes import own_nodes
 from tests.e2e.services import Services
@@ -117,3 +118,98 @@ def test_a_broker_that_is_away_freezes_the_number(job: Job, services: Services):
         assert job.status()["lag"]["band"] == "Unknown"
     finally:
         nodes.signal_container(kafka, "kafka", signal.SIGCONT)
+
+
+def report(job: Job) -> dict:
+    """What the driver's agent says of its one query."""
+    asked = ["python3", "-m", "headrace_jobs.harness.ask", "--run-file", "/etc/headrace/run/run.json"]
+    driver = job.driver()["metadata"]["name"]
+    text = job.cluster.kubectl(
+        "exec", "-n", job.namespace, driver, "-c", "driver", "--", *asked, "/v1/status"
+    )
+    (query,) = json.loads(text)["queries"]
+    return query
+
+
+def test_partitions_that_are_added_are_noticed(job: Job, topic: Topic, services: Services):
+    services.add_partitions(topic.name, partitions=9)
+    topic.produce(400)
+
+    def seen() -> set[str]:
+        return set(((report(job)["lag"] or {}).get("offsets") or {}).get("partitions") or {})
+
+    wanted = {f"{topic.name}/{number}" for number in range(9)}
+    job.wait(lambda: seen() == wanted, what="nine partitions in the driver's report", seconds=120)
+    topic.wait_exact(seconds=240)
+    assert job.epoch() == 1
+
+
+def arrival(job: Job, services: Services) -> float | None:
+    """As Prometheus would read it from the operator."""
+    leader = job.operator.leader()
+    assert leader is not None
+    page = services.http_text(f"http://{leader['status']['podIP']}:8080/metrics")
+    mine = f'headrace_job_arrival_rows_per_second{{job="{job.name}",namespace="{job.namespace}"}}'
+    found = [line.rpartition(" ")[2] for line in page.splitlines() if line.startswith(mine)]
+    return float(found[0]) if found else None
+
+
+def test_with_mode_off_a_horizontal_pod_autoscaler_sets_the_number(
+    job: Job, topic: Topic, services: Services
+):
+    metric = ExternalMetric(job.cluster, job.namespace, "ramp-arrival")
+    metric.define()
+    driver = job.driver()
+    hpas = f"/apis/autoscaling/v2/namespaces/{job.namespace}/horizontalpodautoscalers"
+
+    def told() -> float | None:
+        """The adapter: what the operator says is what the HPA sees."""
+        if (value := arrival(job, services)) is not None:
+            metric.tell(value)
+        return value
+
+    def count() -> int:
+        told()
+        return job.manifest()["spec"]["executors"]["count"]
+
+    try:
+        job.edit({"autoscaling": {"mode": "Off"}})
+        job.wait(lambda: told() is not None, what="a number for the HPA", seconds=120)
+        manifest = autoscaler(job.name, metric.name, rows_per_executor=40, most=3)
+        job.cluster.api.apply(f"{hpas}/{job.name}", manifest).need()
+        with load(topic, rate=110, seconds=150):
+            job.wait(lambda: count() == 3, what="three executors, by the HPA", seconds=300)
+            job.wait(lambda: job.executors_ready() == 3, what="three executors", seconds=180)
+        job.wait(lambda: count() == 1, what="one executor, by the HPA", seconds=600)
+        job.wait(lambda: len(job.pods("executor")) == 1, what="one executor", seconds=120)
+        topic.wait_exact(seconds=300)
+    finally:
+        job.cluster.api.delete(f"{hpas}/{job.name}")
+        metric.remove()
+    assert job.driver()["metadata"]["uid"] == driver["metadata"]["uid"]
+    assert job.epoch() == 1
+    assert job.reason("ScalingLimited") == "AutoscalingOff"
+
+
+def test_without_work_it_sleeps_and_work_wakes_it(job: Job, topic: Topic):
+    job.edit({"autoscaling": {"mode": "Auto", "idle": {"after": "1m", "lookEvery": "10s"}}})
+    job.wait(lambda: job.reason() == "Sleeping" and job.is_ready(), what="sleep", seconds=400)
+    job.wait(lambda: not job.live_drivers() and not job.pods("executor"), what="nobody", seconds=120)
+
+    def looks() -> bool:
+        return any(
+            "running" in one["state"]
+            for pod in job.pods("lookout")
+            for one in pod["status"].get("containerStatuses", [])
+        )
+
+    job.wait(looks, what="a lookout", seconds=120)
+    assert job.condition("Asleep")["status"] == "True"
+    assert job.reason("Stalled") == "Sleeping"
+    topic.produce(300)
+    job.wait(lambda: job.reason() == "Running" and job.is_ready(), what="awake", seconds=300)
+    topic.wait_exact(seconds=300)
+    assert (job.epoch(), job.status()["run"]["number"]) == (2, 1)
+    woken = [one["message"] for one in job.events() if one["reason"] == "Woken"]
+    assert len(woken) == 1 and "rows wait" in woken[0], woken
+    job.wait(lambda: job.pods("lookout") == [], what="no lookout", seconds=60)

@@ -26,7 +26,7 @@ from headrace.api.savepoint import (
     StreamSavepointStatus,
     Verification,
 )
-from headrace.api.scaling import Autoscaling
+from headrace.api.scaling import Autoscaling, Idle
 from headrace.api.status import (
     Activation,
     Attempt,
@@ -41,6 +41,7 @@ from headrace.api.status import (
     Rejection,
     Restarts,
     Run,
+    Sleep,
     StableRun,
     StreamJobStatus,
     Termination,
@@ -70,6 +71,7 @@ __all__ = [
     "Duration",
     "ExecutorsStatus",
     "HistoryEntry",
+    "Idle",
     "LagStatus",
     "Memory",
     "Operation",
@@ -78,6 +80,7 @@ __all__ = [
     "Restarts",
     "Run",
     "SavedQuery",
+    "Sleep",
     "StableRun",
     "StartFrom",
     "StreamJob",

@@ -32,6 +32,7 @@ ConditionType = Literal[
     "LagKnown",
     "ScalingLimited",
     "DataLossRisk",
+    "Asleep",
     "RolledBack",
     "Rehearsed",
     "Verified",
@@ -185,15 +186,25 @@ class Candidate(StatusModel):
     started_at: Timestamp | None = plain_field("When it was started.", default=None)
 
 
+# An operator that meets a word it does not know leaves the job alone: it cannot tell who may be writing.
+OperationStep = Literal["Rehearsing", "Draining", "Seeding", "Starting", "Verifying", "Undecided"]
+
+
 class Operation(StatusModel):
     """A change under way that takes several steps."""
 
     kind: Literal["Upgrade", "Rollback", "Suspend", "Resume", "Restore", "Delete"] = plain_field(
         "What it is."
     )
+<<<<<<< HEAD
     step: str = plain_field(
         """Where it stands: `Rehearsing`, `Draining`, `Seeding`, then, with the new run, `Activating` or
         `Starting`, `Verifying`, and `Undecided` where it failed and the spec leaves the rollback to you."""
+=======
+    step: OperationStep = plain_field(
+        """Where it stands: `Rehearsing`, `Draining`, `Seeding`, then, with the new run, `Starting`,
+        `Verifying`, and `Undecided` where it failed and the spec leaves the rollback to you."""
+>>>>>>> main
     )
     from_run: int = plain_field("The run that is replaced.", ge=1)
     to_run: int = plain_field("The run that replaces it.", ge=1)
@@ -295,6 +306,15 @@ class LagStatus(StatusModel):
     message: str = plain_field("The same in a sentence.", default="")
 
 
+class Sleep(StatusModel):
+    """A job without work, stopped until there is some. Written before its driver is told to end."""
+
+    since: Timestamp = plain_field("When it was decided.")
+    lookout: int = plain_field("Number of the pod that looks for work meanwhile.", ge=1)
+    lookout_at: Timestamp = plain_field("When that pod was intended.")
+    failures: int = plain_field("Pods before it that ended without a word on the work.", default=0, ge=0)
+
+
 class QueryLineage(StatusModel):
     """The scope in which a query's batch numbers mean something."""
 
@@ -322,7 +342,7 @@ class StreamJobStatus(StatusModel):
         "In one word or two what the job does now. For people: tools read the conditions.", default=""
     )
     conditions: Items[Condition] = plain_field(
-        "Ready, Reconciling, Stalled, LagKnown, ScalingLimited, DataLossRisk, RolledBack.",
+        "Ready, Reconciling, Stalled, LagKnown, ScalingLimited, DataLossRisk, Asleep, RolledBack.",
         default=(),
         max_length=16,
         list_key="type",
@@ -338,6 +358,8 @@ class StreamJobStatus(StatusModel):
     )
     executors: ExecutorsStatus = plain_field("The executors.", default=ExecutorsStatus())
     lag: LagStatus | None = plain_field("How far behind.", default=None)
+    sleep: Sleep | None = plain_field("Set while the job sleeps, or falls asleep.", default=None)
+    lookouts: int = plain_field("Counts the pods that looked for work while the job slept.", default=0, ge=0)
     lineage: Items[QueryLineage] = plain_field(
         "Lineage of each query.", default=(), max_length=64, list_key="query"
     )

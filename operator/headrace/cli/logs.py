@@ -12,7 +12,7 @@ from headrace.kube.resources import PODS
 
 _LOOK_AGAIN_SECONDS = 2.0
 # No attempt follows by itself.
-_AT_REST = frozenset({"Suspended", "Completed", "Failed", "Stalled", "Paused"})
+_AT_REST = frozenset({"Suspended", "Sleeping", "Completed", "Failed", "Stalled", "Paused"})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -133,6 +133,15 @@ class ScaleExecutors:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StartLookout:
+    """Start the pod that looks for work while the job sleeps. It reads, and writes nothing."""
+
+    number: int
+    # How often it looks.
+    every_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class HoldDeletion:
     """Let the job not be gone, once it is deleted, before its checkpoints are."""
 
@@ -198,6 +207,7 @@ Action = (
     | DrainAttempt
     | AbandonAttempt
     | ScaleExecutors
+    | StartLookout
     | HoldDeletion
     | ReleaseDeletion
     | DeleteCheckpoints

@@ -117,6 +117,7 @@ class Context:
                 "epoch": epoch,
                 "restarts": self.status.restarts.model_copy(update={"next_at": None}),
                 "next_start_at": None,
+                "sleep": None,
                 "run": run.model_copy(update={"attempt": intended}),
             }
         )

@@ -15,7 +15,7 @@ StepName = Literal["wait", "savepoint", "rehearse", "drain", "activate", "copy",
 
 # States in which no driver writes, so that there is nothing to drain.
 _COMES_OR_GOES = frozenset({"Starting", "Draining", "Ending", "Suspending"})
-_AT_REST = frozenset({"Suspended", "Completed", "Failed", "Backoff", "Detached", "Stalled", ""})
+_AT_REST = frozenset({"Suspended", "Sleeping", "Completed", "Failed", "Backoff", "Detached", "Stalled", ""})
 
 
 @dataclass(frozen=True)

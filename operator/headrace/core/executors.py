@@ -26,7 +26,7 @@ from headrace.core.model import AttemptPhase
 # Fewer executors wait so long for the end of a batch; then decommissioning alone has to be gentle enough.
 _BOUNDARY_PATIENCE = timedelta(seconds=60)
 BOUNDARY_RECHECK = timedelta(seconds=2)
-_CONDITIONS = ("LagKnown", "ScalingLimited", "DataLossRisk")
+_CONDITIONS = ("LagKnown", "ScalingLimited", "DataLossRisk", "Asleep")
 
 
 def scales_itself(spec: StreamJobSpec) -> Autoscaling | None:
@@ -171,7 +171,8 @@ def lag_status(context: Context) -> LagStatus | None:
 
 def kept_conditions(context: Context) -> tuple[Condition, ...]:
     """Without autoscaling nobody looks any more: what was last seen would stay for ever."""
-    dropped = _CONDITIONS if context.job.spec.autoscaling is None else ()
+    scaling = context.job.spec.autoscaling
+    dropped = _CONDITIONS if scaling is None else ("Asleep",) if scaling.idle is None else ()
     return tuple(one for one in context.conditions if one.type not in dropped)
 
 

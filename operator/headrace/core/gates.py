@@ -43,7 +43,9 @@ def before_upgrade(context: Context, operation: Operation) -> Decision | None:
 def before_suspend(context: Context) -> Decision | None:
     """Once, between the end of the driver and the note of it: what was suspended long ago is left alone."""
     run = context.status.run
-    if not context.job.spec.suspend or run is None or run.attempt is None or run.attempt.state != "Started":
+    if not context.job.spec.suspend or run is None or run.attempt is None:
+        return None
+    if run.attempt.state != "Started" and context.status.sleep is None:
         return None
     name = step_name(context.job.name, "Suspend", run.attempt.epoch, scope=context.job.uid)
     asked = _ask(context, "Suspend", name)

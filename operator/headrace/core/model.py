@@ -218,6 +218,35 @@ class ObservedExecutors:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Idleness:
+    """Of a running job: whether it has work, as far as its driver tells."""
+
+    # Since when there has been none; None where there is some, or where nobody can tell.
+    since: datetime | None = None
+    # Why nobody could look for work while it sleeps; None if somebody could.
+    problem: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedLookout:
+    """The pod that looks for work while the job sleeps, as the status names it."""
+
+    number: int
+    # False where the platform refused it.
+    made: bool = True
+    running: bool = False
+    # Or about to end: it is not counted on any more.
+    ended: bool = False
+    # What it found, in the words of its end: `Work`, `Blind`; None where it had none.
+    found: str | None = None
+    message: str = ""
+    # How often it looks.
+    every_seconds: float | None = None
+    # Why it does not run.
+    waiting: Problem | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class EarlierLineage:
     """State of the same namespace/name that another uid left in the store."""
 
@@ -289,6 +318,10 @@ class Observed:
     executors: ObservedExecutors | None = None
     # What the autoscaler last had to say that is worth a word; None before it has looked.
     advice: Advice | None = None
+    # None where nobody has looked: the job does not run, or has no `autoscaling.idle`.
+    idleness: Idleness | None = None
+    # None where there is none of the number in the status.
+    lookout: ObservedLookout | None = None
     earlier: EarlierLineage | None = None
     # None where there is none of that name, or where nobody needs to know.
     savepoint: ObservedSavepoint | None = None

@@ -45,7 +45,7 @@ _MOST_CHANGES = 32
 # Nobody writes, or nobody will in a moment: events tell sooner, and this is for those that get lost.
 _LOOK_SOON = timedelta(seconds=1)
 # Stopped as asked, or done: the version was fine when it was last seen.
-_WELL = ("Running", "Completed", "Suspended", "Detached")
+_WELL = ("Running", "Completed", "Suspended", "Detached", "Sleeping")
 
 
 def begin(context: Context, why: str, changes: ChangePlan | None = None) -> Decision:

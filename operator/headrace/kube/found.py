@@ -16,6 +16,7 @@ from headrace.core.manifests.keeper_pod import (
     SAVEPOINT_ROLE,
     TRY_LABEL,
 )
+from headrace.core.manifests.lookout_pod import LOOKOUT_ROLE
 from headrace.core.manifests.ownership import (
     ATTEMPT_LABEL,
     CANDIDATE_LABEL,
@@ -48,6 +49,8 @@ class Found:
     services: Mapping[str, Object]
     # Pods that look for what savepoints have left behind.
     collectors: tuple[Object, ...]
+    # Pods that look for work while the job sleeps.
+    lookouts: tuple[Object, ...]
     # Pods that take a savepoint: they read the checkpoints.
     saving: tuple[Object, ...]
     # Pods under the job's label that belong to somebody else, mostly to an earlier job of the same name.
@@ -97,6 +100,7 @@ def sort_out(
         config_maps={name_of(thing): thing for thing in _ours(config_maps, job)},
         services={name_of(thing): thing for thing in _ours(services, job)},
         collectors=tuple(pod for pod in ours if label(pod, ROLE_LABEL) == COLLECTOR_ROLE),
+        lookouts=tuple(pod for pod in ours if label(pod, ROLE_LABEL) == LOOKOUT_ROLE),
         saving=tuple(pod for pod in saving if label(pod, TASK_LABEL) == "take"),
         foreign=tuple(
             pod for pod in pods if not any(pod in known for known in (ours, executors, deletions, saving))

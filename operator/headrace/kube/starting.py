@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import contextlib
 
+<<<<<<< HEAD
 from headrace.api import Activation, StreamJobSpec, StreamJobStatus
 from headrace.core.actions import StartCandidate
+=======
+from headrace.api import StreamJobSpec, StreamJobStatus
+from headrace.core.actions import StartCandidate, StartLookout
+>>>>>>> main
 from headrace.core.executors import present_target
 from headrace.core.manifests import (
     Candidacy,
     DriverAttempt,
+    Lookout,
     Platform,
     RunPin,
     config_map,
     driver_pod,
     driver_service,
+    lookout_pod,
     token_secret,
 )
 from headrace.core.manifests.ownership import JOB_LABEL
@@ -24,6 +31,7 @@ from headrace.kube.agent import AgentTokens
 from headrace.kube.client import Api
 from headrace.kube.errors import AlreadyExists, Denied, Invalid
 from headrace.kube.found import AttemptNumber, Found, is_owned, label, name_of, uid_of
+from headrace.kube.memory import Memory
 from headrace.kube.pods import has_ended
 from headrace.kube.rehearsing import candidate_uid
 from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES
@@ -116,6 +124,28 @@ async def start(
         raise StartRefused(Problem(refusal.reason, str(refusal))) from refusal
     except Invalid as refusal:
         raise StartRefused(Problem("PodInvalid", str(refusal))) from refusal
+
+
+def lookout(job: Job, status: StreamJobStatus, found: Found, action: StartLookout) -> Lookout:
+    """Looks where the attempt left off that the job sleeps since."""
+    run = status.run
+    assert run is not None and run.attempt is not None  # it has slept since that one
+    number = (run.number, run.attempt.number)
+    pin = pin_of(job, found, run.number)
+    attempt = driver_attempt(job, status, pin, number, epoch=run.attempt.epoch)
+    return Lookout(attempt=attempt, number=action.number, every_seconds=action.every_seconds)
+
+
+async def start_lookout(api: Api, platform: Platform, job: Job, wanted: Lookout, *, memory: Memory) -> None:
+    place = (job.uid, wanted.number)
+    try:
+        with contextlib.suppress(AlreadyExists):
+            await api.create(PODS, job.namespace, lookout_pod(wanted, platform))
+    except (Denied, Invalid) as refusal:
+        # The planner asks again, and wakes the job when that has lasted too long.
+        memory.lookout_problems[place] = Problem("LookoutRefused", str(refusal))
+        return
+    memory.lookout_problems.pop(place, None)
 
 
 async def _create(api: Api, tokens: AgentTokens, platform: Platform, attempt: DriverAttempt) -> None:

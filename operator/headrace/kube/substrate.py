@@ -31,6 +31,7 @@ from headrace.core.actions import (
     SeedRun,
     StartAttempt,
     StartCandidate,
+    StartLookout,
     StopCandidate,
     StopDeleting,
     TakeSavepoint,
@@ -53,7 +54,15 @@ from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS
 from headrace.kube.savepointing import change_savepoints
 from headrace.kube.seeding import seed
 from headrace.kube.sight import Sight, agent_address, look
-from headrace.kube.starting import StartRefused, candidate, driver_attempt, pin_of, start
+from headrace.kube.starting import (
+    StartRefused,
+    candidate,
+    driver_attempt,
+    lookout,
+    pin_of,
+    start,
+    start_lookout,
+)
 from headrace.kube.store import location_of
 from headrace.kube.tidy import Leftover
 from headrace.kube.upkeep import remove, repair
@@ -123,6 +132,9 @@ class KubeSubstrate:
                     await self._delete(job, pod, grace_seconds=0)
             case ScaleExecutors():
                 await self._scale(job, action)
+            case StartLookout():
+                wanted = lookout(job, status, sight.found, action)
+                await start_lookout(self.api, self.platform, job, wanted, memory=self.memory)
             case HoldDeletion() | ReleaseDeletion() | DeleteCheckpoints() | StopDeleting():
                 await self._see_it_off(manifest, job, sight, action, now)
             case TakeSavepoint() | RemoveSavepoint() | CollectOrphans() | EndCollecting():

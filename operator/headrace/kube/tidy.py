@@ -6,8 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headrace.api import StreamJobStatus
+<<<<<<< HEAD
 from headrace.api.names import attempt_name, candidate_name
 from headrace.core.manifests.ownership import ATTEMPT_LABEL, CANDIDATE_LABEL, RUN_LABEL
+=======
+from headrace.api.names import attempt_name, candidate_name, executor_set_name
+from headrace.core.manifests.keeper_pod import TRY_LABEL
+from headrace.core.manifests.ownership import ATTEMPT_LABEL, CANDIDATE_LABEL, EPOCH_LABEL, RUN_LABEL
+>>>>>>> main
 from headrace.core.model import Job
 from headrace.core.rehearsal import named_candidates
 from headrace.kube.found import (
@@ -39,6 +45,7 @@ class Leftover:
 def leftovers(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Leftover]:
     yield from _executor_sets(job, found)
     yield from _candidates(job, status, found)
+    yield from _lookouts(job, status, found)
     if job.deleting:
         # What it owns goes with it; but a copy of state under way would write behind the removal.
         yield from (Leftover(PODS, name_of(pod), uid_of(pod)) for pod in found.keepers if not is_leaving(pod))
@@ -76,6 +83,14 @@ def _candidates(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Lef
         if resource is CONFIG_MAPS:
             yield Leftover(SECRETS, candidate_name(job.name, int(number)), None)
         yield Leftover(resource, name_of(thing), uid_of(thing))
+
+
+def _lookouts(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Leftover]:
+    """All but the one that the status names: whoever is awake looks for itself."""
+    named = str(status.sleep.lookout) if status.sleep is not None and not job.deleting else None
+    for pod in found.lookouts:
+        if label(pod, TRY_LABEL) != named and not is_leaving(pod):
+            yield Leftover(PODS, name_of(pod), uid_of(pod))
 
 
 def _kept_pins(status: StreamJobStatus) -> set[int]:

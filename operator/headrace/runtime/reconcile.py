@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from pydantic import ValidationError
+
 from headrace.api import StreamJobStatus
 from headrace.core.actions import (
     ActivateCandidate,
@@ -26,7 +28,7 @@ from headrace.core.advice import Advice
 from headrace.core.conditions import with_facts
 from headrace.core.decision import Plan, Sentence, stalled_facts
 from headrace.core.deletion import way_out
-from headrace.core.model import Job, ObservedExecutors, Problem
+from headrace.core.model import Idleness, Job, ObservedExecutors, Problem
 from headrace.core.plan import plan
 from headrace.core.savepoints import Summary
 from headrace.core.validate import deletes_checkpoints, is_held, job_of, validate
@@ -75,6 +77,10 @@ class Outcome:
 GONE = Outcome()
 
 
+class UnreadableStatus(Exception):
+    """The status holds words that this version does not know."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reconciler:
     api: Api
@@ -84,6 +90,8 @@ class Reconciler:
     may_act: Callable[[], bool]
     # What the autoscaler says of a job, by its key and uid.
     advice: Callable[[Key, str], Advice | None] = lambda _key, _uid: None
+    # Whether a job has work, by its key and the uid of the attempt that would do it.
+    idleness: Callable[[Key, str], Idleness | None] = lambda _key, _uid: None
 
     @property
     def cache(self) -> Cache:
@@ -95,12 +103,26 @@ class Reconciler:
             return GONE
         if is_leaving(manifest) and not is_held(manifest):
             return GONE  # owner references clean up, and nothing is to be started any more
-        status = StreamJobStatus.parse(manifest.get("status") or {})
+        status = await self._read_status(manifest)
         match await self._validated(manifest, status):
             case Problem() as problem:
                 return await self._reject(manifest, status, problem)
             case Job() as job:
                 return await self._pass(manifest, job, status)
+
+    async def _read_status(self, manifest: Object) -> StreamJobStatus:
+        """What is under way stands in it, so a pass that cannot read all of it does nothing."""
+        try:
+            return StreamJobStatus.parse(manifest.get("status") or {})
+        except ValidationError as unread:
+            words = unread.errors(include_url=False)[0]
+            where = ".".join(map(str, ("status", *words["loc"])))
+            message = (
+                f"{where}: {words['msg']}. A newer Headrace wrote it, it seems. What runs is left as it is; "
+                "install that version again to go on"
+            )
+            await self._say(manifest, (Sentence("UnreadableStatus", message),))
+            raise UnreadableStatus(message) from unread
 
     async def _validated(self, manifest: Object, status: StreamJobStatus) -> Job | Problem:
         """A spec that cannot be taken does not touch what runs: that goes on as it was pinned."""
@@ -160,8 +182,14 @@ class Reconciler:
         self, job: Job, status: StreamJobStatus, now: datetime, *, for_certain: bool = False
     ) -> tuple[Sight, Plan]:
         sight = await self.substrate.observe(job, status, now=now, for_certain=for_certain)
-        advice = self.advice((job.namespace, job.name), job.uid)
-        return sight, plan(job, status, replace(sight.observed, advice=advice), now)
+        key = (job.namespace, job.name)
+        attempt = sight.address.uid if sight.address is not None else None
+        heard = replace(
+            sight.observed,
+            advice=self.advice(key, job.uid),
+            idleness=self.idleness(key, attempt) if attempt is not None else None,
+        )
+        return sight, plan(job, status, heard, now)
 
     async def _act(
         self, manifest: Object, job: Job, made: Plan, sight: Sight, now: datetime, *, proven: bool

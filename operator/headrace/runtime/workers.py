@@ -16,7 +16,7 @@ from headrace.runtime.leading import NoLongerLeader
 from headrace.runtime.metrics import Metrics
 from headrace.runtime.monitor import Monitor
 from headrace.runtime.queue import WorkQueue
-from headrace.runtime.reconcile import Key, Outcome, Reconciler
+from headrace.runtime.reconcile import Key, Outcome, Reconciler, UnreadableStatus
 from headrace.runtime.savepoints import SavepointOutcome, SavepointReconciler
 
 log = logging.getLogger("headrace")
@@ -80,7 +80,7 @@ class Workers:
         except Conflict:
             # Somebody wrote between our look and our write: look again.
             result = "conflict"
-        except (StartRefused, Denied) as refused:
+        except (StartRefused, Denied, UnreadableStatus) as refused:
             result = "refused"
             log.warning("%s: %s", _named(key), refused)
         except ApiError as error:

@@ -148,6 +148,9 @@ class FakeCluster:
         # What keepers of deleted jobs have removed, by the flags that they were given.
         self.removed: list[str] = []
         self.deletion_fails: str | None = None
+        # What lookouts say at their next look: nothing of interest, where this is None; {}: they die.
+        self.lookout_says: Object | None = None
+        self.no_room_for_lookouts = False
         self.savepoint_store = SavepointStore(self.api, lambda: self.moment)
         # Whether the last passes over savepoints have asked for another.
         self.savepoints_wait = False
@@ -299,6 +302,8 @@ class FakeCluster:
                     self._candidate_works(place, pod)
                 case "keeper":
                     self._keeper_works(place, pod)
+                case "lookout":
+                    self._lookout_works(place, pod)
                 case "deletion":
                     self._deletion_works(place, pod)
                 case "collector":
@@ -475,6 +480,22 @@ class FakeCluster:
                 rewind="--rewind" in command,
             )
         )
+
+    def _lookout_works(self, place: Place, pod: Object) -> None:
+        """Runs, and ends when there is something to say."""
+        if pod["metadata"].get("deletionTimestamp"):
+            self.api.remove(place)
+        elif pod.get("status") is None:
+            if not self.no_room_for_lookouts:
+                running = {"name": "driver", "state": {"running": {}}}
+                self.api.set(place, {"status": {"phase": "Running", "containerStatuses": [running]}})
+        elif pod["status"]["phase"] == "Running" and self.lookout_says is not None:
+            assert not self.live_drivers(), "somebody looks for a job that is awake"
+            words = self.lookout_says
+            terminated = {"exitCode": 0 if words else 1, "message": json.dumps(words) if words else "Killed"}
+            state = {"name": "driver", "state": {"terminated": terminated}}
+            phase = "Succeeded" if words else "Failed"
+            self.api.set(place, {"status": {"phase": phase, "containerStatuses": [state]}})
 
     def _deletion_works(self, place: Place, pod: Object) -> None:
         """Begins, then ends: between the two somebody may change his mind."""

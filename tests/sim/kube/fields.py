@@ -55,6 +55,7 @@ _TLS_CLIENT = {"kafka": {"protocol": "SSL", "tls": {"client": {"secret": "cert"}
 _FINITE = {"trigger": {"mode": "AvailableNow"}}
 _NIGHTLY = {"trigger": {"mode": "AvailableNow", "schedule": "30 1 * * *"}}
 _SCALED = {"autoscaling": {"max": 8}, "executors": {"count": 3}}
+_SLEEPY = {"autoscaling": {"max": 8, "idle": {"after": "10m"}}}
 _STATE_FITS = {"upgrade": {"stateCompatible": True}}
 
 _VOLUME = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
@@ -143,6 +144,9 @@ EDITS: dict[str, Edit] = {
     "autoscaling.emergencyMax": Edit(20, _SCALED),
     "autoscaling.lagObjective": Edit("45s", _SCALED),
     "autoscaling.blackoutWindows": Edit([{"schedule": "0 2 * * SUN", "duration": "1h"}], _SCALED),
+    "autoscaling.idle.after": Edit("30m", _SLEEPY),
+    "autoscaling.idle.lookEvery": Edit("5m", _SLEEPY),
+    "autoscaling.idle.maxSleep": Edit("2h", _SLEEPY),
     "objectives.latency": Edit("500ms"),
     "savepoints.schedule": Edit("0 */4 * * *"),
     "savepoints.keep": Edit(5),

@@ -40,6 +40,8 @@ MAKES_A_RUN = ["restartNonce"]
 ONLY_UNDER_LOAD = [
     f"autoscaling.{name}" for name in ("mode", "min", "max", "emergencyMax", "blackoutWindows")
 ]
+# Fields of a job that sleeps: each in test_idle.py.
+ONLY_ASLEEP = [path for path in CLASSES if path.startswith("autoscaling.idle.")]
 
 
 # ---- what a field does where no child shows it: each tells how a job behaves --------------------------
@@ -249,7 +251,7 @@ def test_there_is_an_edit_of_every_field():
 
 
 def test_no_list_speaks_of_a_field_that_is_not_there():
-    spoken_of = {*AT_THE_START, *FIXED, *MAKES_A_RUN, *ONLY_UNDER_LOAD, *BEHAVIOURS}
+    spoken_of = {*AT_THE_START, *FIXED, *MAKES_A_RUN, *ONLY_UNDER_LOAD, *ONLY_ASLEEP, *BEHAVIOURS}
     assert spoken_of <= set(CLASSES)
 
 
@@ -277,7 +279,7 @@ def test_an_edited_job_is_as_a_fresh_one_and_so_it_is_when_the_edit_is_undone(pa
     assert {run for run, _, _ in life.cluster.started} == ({1} if live else {1, 2, 3})
 
 
-ELSEWHERE = (*AT_THE_START, *MAKES_A_RUN, *ONLY_UNDER_LOAD, *BEHAVIOURS)
+ELSEWHERE = (*AT_THE_START, *MAKES_A_RUN, *ONLY_UNDER_LOAD, *ONLY_ASLEEP, *BEHAVIOURS)
 SHOWN = [path for path in EDITS if path not in ELSEWHERE]
 
 

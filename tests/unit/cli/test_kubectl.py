@@ -313,7 +313,7 @@ def test_plan_compares_with_what_the_run_was_pinned_with(cluster: Cluster, kubec
     result = kubectl("plan", "-f", str(file))
     assert result.exit_code == 10
     assert '"acme/clicks:1.4.2" → "acme/clicks:3"' in result.output
-    assert "run 5 starts where run 4 ended" in result.output
+    assert "the driver that rehearsed becomes run 5" in " ".join(result.output.split())
 
 
 def test_plan_from_standard_input_for_programs(cluster: Cluster, kubectl: Run_):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.kube.errors import Conflict, Denied, Unavailable
+from headrace.kube.resources import EVENTS
 from headrace.runtime.job_metrics import JobMetrics
 from headrace.runtime.leading import NoLongerLeader
 from headrace.runtime.metrics import Metrics
@@ -111,3 +112,20 @@ def test_woken_workers_work_until_they_are_stopped():
 
     asyncio.run(work())
     assert results(workers)["ok"] >= 1
+
+
+def test_words_of_a_newer_operator_are_left_alone_and_said():
+    cluster = FakeCluster()
+    cluster.settle()
+    cluster.edit(application={"args": ["--x"]})
+    step = {"kind": "Upgrade", "step": "Levitating", "fromRun": 1, "toRun": 2, "revision": "abc"}
+    cluster.api.set(cluster.job_place, {"status": {"operation": step}})
+    before = cluster.api.objects[cluster.job_place]
+    workers = workers_of(cluster)
+    asyncio.run(workers.work_on(KEY))
+    assert results(workers) == {"refused": 1}
+    assert cluster.api.objects[cluster.job_place] == before
+    assert cluster.live_drivers() == ["clicks-r1-a1"]
+    (told,) = [one for one in cluster.api.of(EVENTS).values() if one["reason"] == "UnreadableStatus"]
+    assert told["message"].startswith("status.operation.step: ")
+    assert "newer Headrace" in told["message"]
