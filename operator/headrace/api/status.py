@@ -187,7 +187,9 @@ class Candidate(StatusModel):
 
 
 # An operator that meets a word it does not know leaves the job alone: it cannot tell who may be writing.
-OperationStep = Literal["Rehearsing", "Draining", "Seeding", "Starting", "Verifying", "Undecided"]
+OperationStep = Literal[
+    "Rehearsing", "Draining", "Seeding", "Activating", "Starting", "Verifying", "Undecided"
+]
 
 
 class Operation(StatusModel):
@@ -196,15 +198,9 @@ class Operation(StatusModel):
     kind: Literal["Upgrade", "Rollback", "Suspend", "Resume", "Restore", "Delete"] = plain_field(
         "What it is."
     )
-<<<<<<< HEAD
-    step: str = plain_field(
+    step: OperationStep = plain_field(
         """Where it stands: `Rehearsing`, `Draining`, `Seeding`, then, with the new run, `Activating` or
         `Starting`, `Verifying`, and `Undecided` where it failed and the spec leaves the rollback to you."""
-=======
-    step: OperationStep = plain_field(
-        """Where it stands: `Rehearsing`, `Draining`, `Seeding`, then, with the new run, `Starting`,
-        `Verifying`, and `Undecided` where it failed and the spec leaves the rollback to you."""
->>>>>>> main
     )
     from_run: int = plain_field("The run that is replaced.", ge=1)
     to_run: int = plain_field("The run that replaces it.", ge=1)

@@ -30,7 +30,6 @@ from headrace.kube.client import Api, Object
 from headrace.kube.code import Sources, look_at_code
 from headrace.kube.collecting import observed_collecting
 from headrace.kube.errors import Denied, NotFound
-<<<<<<< HEAD
 from headrace.kube.found import (
     AttemptNumber,
     Found,
@@ -42,10 +41,7 @@ from headrace.kube.found import (
     sort_out,
     uid_of,
 )
-=======
-from headrace.kube.found import AttemptNumber, Found, attempt_of, is_leaving, label, name_of, sort_out, uid_of
 from headrace.kube.lookouts import observed_lookout
->>>>>>> main
 from headrace.kube.memory import Memory
 from headrace.kube.pods import (
     FAILED_MOUNT,
@@ -135,12 +131,8 @@ async def look(
         seed_problem=_seed_problem(job, found, status, memory),
         seed_waiting=_seed_waiting(found, status, now=now),
         start_problem=memory.start_problems.get((job.uid, *current)) if current is not None else None,
-<<<<<<< HEAD
         executors=_executors(found, driver, executor_set),
-=======
-        executors=_executors(found, status, executor_set),
         lookout=observed_lookout(job, status, found, memory),
->>>>>>> main
         earlier=_earlier(found),
         savepoint=await find_savepoint(api, job, status),
         lingering=lingering(found) if job.deleting else (),

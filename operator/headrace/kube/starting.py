@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
-<<<<<<< HEAD
 from headrace.api import Activation, StreamJobSpec, StreamJobStatus
-from headrace.core.actions import StartCandidate
-=======
-from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core.actions import StartCandidate, StartLookout
->>>>>>> main
 from headrace.core.executors import present_target
 from headrace.core.manifests import (
     Candidacy,

@@ -6,14 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headrace.api import StreamJobStatus
-<<<<<<< HEAD
 from headrace.api.names import attempt_name, candidate_name
-from headrace.core.manifests.ownership import ATTEMPT_LABEL, CANDIDATE_LABEL, RUN_LABEL
-=======
-from headrace.api.names import attempt_name, candidate_name, executor_set_name
 from headrace.core.manifests.keeper_pod import TRY_LABEL
-from headrace.core.manifests.ownership import ATTEMPT_LABEL, CANDIDATE_LABEL, EPOCH_LABEL, RUN_LABEL
->>>>>>> main
+from headrace.core.manifests.ownership import ATTEMPT_LABEL, CANDIDATE_LABEL, RUN_LABEL
 from headrace.core.model import Job
 from headrace.core.rehearsal import named_candidates
 from headrace.kube.found import (
