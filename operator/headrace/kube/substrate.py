@@ -118,12 +118,8 @@ class KubeSubstrate:
                 await seed(self.api, self.platform, job, sight.found, action, memory=self.memory, now=now)
             case StartAttempt():
                 await self._start(job, status, sight, action)
-            case StartCandidate():
-                await self._start_candidate(job, status, sight, action)
-            case StopCandidate():
-                await self._stop_candidate(job, sight, action)
-            case ActivateCandidate():
-                await self._activate(job, sight, action)
+            case StartCandidate() | StopCandidate() | ActivateCandidate():
+                await self._candidate(job, status, sight, action)
             case DrainAttempt():
                 await self._drain(job, sight, action, now)
             case AbandonAttempt():
@@ -248,6 +244,21 @@ class KubeSubstrate:
             self.memory.start_problems[(job.uid, *number)] = refused.problem
             raise
         self.memory.start_problems.pop((job.uid, *number), None)
+
+    async def _candidate(
+        self,
+        job: Job,
+        status: StreamJobStatus,
+        sight: Sight,
+        action: StartCandidate | StopCandidate | ActivateCandidate,
+    ) -> None:
+        match action:
+            case StartCandidate():
+                await self._start_candidate(job, status, sight, action)
+            case StopCandidate():
+                await self._stop_candidate(job, sight, action)
+            case ActivateCandidate():
+                await self._activate(job, sight, action)
 
     async def _start_candidate(
         self, job: Job, status: StreamJobStatus, sight: Sight, action: StartCandidate

@@ -404,7 +404,8 @@ def test_plan_offline(kubectl: Run_, tmp_path: Path):
     assert result.exit_code == 10 and "nothing is known of what runs" in result.output
     kept = {**a_manifest(), "status": FINE.to_manifest()}
     old.write_text(in_yaml(kept))
-    assert "run 5 starts" in kubectl("plan", "-f", str(new), "--against", str(old)).output
+    told = kubectl("plan", "-f", str(new), "--against", str(old)).output
+    assert "becomes run 5" in " ".join(told.split())
     old.write_text(in_yaml(a_manifest("other")))
     assert "that is another job" in kubectl("plan", "-f", str(new), "--against", str(old)).output
 
