@@ -36,7 +36,6 @@ from headrace.core.model import (
     Ending,
     Job,
     Observed,
-    ObservedActivation,
     ObservedAttempt,
     ObservedCandidate,
     ObservedSavepoint,
@@ -50,16 +49,9 @@ from headrace.core.plan import plan
 from headrace.core.reports import seeded_queries
 from headrace.core.start import awaited_savepoint
 from headrace_jobs.store import seed_after_trial, seed_run
+from tests.sim.drivers import REHEARSALS, Driver, Rehearser
 from tests.sim.stream import INCOMPATIBLE, Stream
 
-# What a rehearsal finds in code of a kind; of all else it finds nothing.
-REHEARSALS = {
-    "crash": Ended(ending=Ending.APPLICATION_ERROR, message="ModuleNotFoundError: No module 'oops'"),
-    "crash-after-0": Ended(ending=Ending.QUERY_FAILED, error_class="KeyError", message="KeyError: 'price'"),
-    "other-meaning": Ended(ending=Ending.MEANING_CHANGED, message="query q: sum(a) became max(a)"),
-    "unfit": Ended(ending=Ending.QUERY_FAILED, error_class=INCOMPATIBLE, message="an aggregate was added"),
-    "slow": Ended(ending=Ending.REHEARSAL_TIMEOUT, message="not through within 10m"),
-}
 # As many as a driver makes before a test goes on.
 _BATCHES = 3
 EPOCH_START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -67,40 +59,6 @@ EPOCH_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 class OperatorKilled(Exception):
     pass
-
-
-@dataclass
-class Driver:
-    run: int
-    number: int
-    epoch: int
-    phase: AttemptPhase = AttemptPhase.STARTING
-    ended: Ended | None = None
-    drain_asked: bool = False
-    batches: int = 0
-    hangs: bool = False
-    stuck: bool = False
-    # The order by which a candidate takes over as this attempt, and what became of it.
-    order: ActivateCandidate | None = None
-    copied: bool = False
-    refusal: str = ""
-
-    @property
-    def live(self) -> bool:
-        return self.phase is not AttemptPhase.ENDED
-
-
-@dataclass
-class Rehearser:
-    """A candidate."""
-
-    run: int
-    number: int
-    running: bool = False
-    standby: bool = False
-    silent: bool = False
-    ended: Ended | None = None
-    waiting: Problem | None = None
 
 
 @dataclass
@@ -153,7 +111,7 @@ class World:
                         phase=d.phase,
                         ended=d.ended,
                         queries=(self._report(d),),
-                        activation=_activation(d),
+                        activation=d.told,
                     )
                     for d in self.drivers
                 ),
@@ -484,13 +442,6 @@ class World:
             return False
         self.now = due
         return True
-
-
-def _activation(driver: Driver) -> ObservedActivation | None:
-    if driver.order is None:
-        return None
-    state = "Failed" if driver.refusal else "Starting" if driver.copied else "Copying"
-    return ObservedActivation(state=state, message=driver.refusal)
 
 
 def _size(code: str) -> int:

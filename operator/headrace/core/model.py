@@ -186,7 +186,7 @@ class ObservedCandidate:
     running: bool = False
     # Whether it says that it rehearsed well, and waits; None while it does not answer.
     standby: bool | None = None
-    # Why it has not started yet (no node has room, the image cannot be pulled, …), or does not answer.
+    # Why it, or its executors, have not started yet (no node has room, …), or why it does not answer.
     waiting: Problem | None = None
 
     @property

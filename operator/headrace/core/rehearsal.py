@@ -156,10 +156,10 @@ def _under_way(
         return _stands_by(operation, candidate)
     policy, waited = context.job.spec.upgrade, _since(context, candidate)
     start_limit = timedelta(seconds=policy.start_timeout.seconds)
+    waiting = seen.waiting
+    if waiting is not None and waiting.reason in _NO_ROOM_REASONS and waited >= _NO_ROOM:
+        return _without(operation, waiting)
     if not seen.running:
-        waiting = seen.waiting
-        if waiting is not None and waiting.reason in _NO_ROOM_REASONS and waited >= _NO_ROOM:
-            return _without(operation, waiting)
         if waited >= start_limit:
             why = f": {waiting.message}" if waiting is not None else ""
             message = f"its driver did not start within {policy.start_timeout}{why}"

@@ -28,14 +28,14 @@ async def observed_candidates(
 ) -> tuple[ObservedCandidate, ...]:
     return tuple(
         [
-            await _observed(agents, job, number, pod, memory=memory, now=now)
+            await _observed(agents, job, found, number, pod, memory=memory, now=now)
             for number, pod in sorted(found.candidates.items())
         ]
     )
 
 
 async def _observed(
-    agents: Agents, job: Job, number: int, pod: Object, *, memory: Memory, now: datetime
+    agents: Agents, job: Job, found: Found, number: int, pod: Object, *, memory: Memory, now: datetime
 ) -> ObservedCandidate:
     ended, running = ended_of(pod), is_running(pod)
     seen = ObservedCandidate(
@@ -52,8 +52,17 @@ async def _observed(
     report = await agents.status(AgentAddress(ip=ip, uid=candidate_uid(job.uid, number)))
     if report is not None:
         memory.silent_since.pop(uid_of(pod), None)
-        return replace(seen, standby=report["phase"] == STANDBY)
+        standby = report["phase"] == STANDBY
+        return replace(seen, standby=standby, waiting=None if standby else _no_executor(found, pod))
     since = memory.silent_since.setdefault(uid_of(pod), now)
     if now - since < _SILENCE:
         return seen
     return replace(seen, waiting=Problem("AgentSilent", f"its agent at {ip} does not answer"))
+
+
+def _no_executor(found: Found, pod: Object) -> Problem | None:
+    """Why nobody does the work of a candidate, if so: where no node has room for its executors, say."""
+    executors = [one.get("status", {}) for one in found.executors_of(pod)]
+    if any(status.get("phase") == "Running" for status in executors):
+        return None
+    return next(filter(None, map(waiting_of, executors)), None)

@@ -126,6 +126,25 @@ def test_without_room_for_both_it_takes_over_cold():
     assert candidates(cluster) == []
 
 
+def test_without_room_for_its_executors_it_takes_over_cold():
+    cluster = running()
+    to_candidate(cluster, "--x")
+    cluster.kubelets_work()
+    full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+    labels = {"headrace.dev/job": "clicks", "headrace.dev/role": "executor", "headrace.dev/candidate": "1"}
+    executor = {"name": "spark-s-clicks-c1-0-0", "namespace": NAMESPACE, "labels": labels}
+    cluster.api.put_new(PODS, {"metadata": executor, "status": {"phase": "Pending", "conditions": [full]}})
+    cluster.pass_once()
+    assert cluster.condition("Reconciling") == ("True", "Rehearsing")
+    cluster.later(61)
+    cluster.pass_once()
+    cluster.api.remove((PODS.plural, NAMESPACE, "spark-s-clicks-c1-0-0"))
+    cluster.settle(200)
+    assert cluster.status.last_stable.run == 2
+    assert cluster.condition("Rehearsed") == ("Unknown", "NoRoom")
+    assert "0/3 nodes" in cluster.status.condition("Rehearsed").message
+
+
 def test_a_quota_that_leaves_no_room_for_both_is_no_obstacle():
     cluster = running()
     create = cluster.api.create
