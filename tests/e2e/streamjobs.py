@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.api.names import executor_set_name
+from headrace.api.names import attempt_name, candidate_name, candidate_set_name, executor_set_name
 from tests.cluster.processes import NotReadyError, wait_until
 from tests.cluster.provider import Cluster
 from tests.e2e.install import Installed
@@ -118,19 +118,20 @@ class Job:
         return self.status().get("epoch", 0)
 
     def driver(self) -> Object:
-        """The pod of the attempt that the status names; it may have begun as a candidate, under its name."""
-        run = self.status()["run"]
-        which = {"run": run["number"], "attempt": run["attempt"]["number"]}
-        found = self.pods("driver", **which)
-        assert len(found) == 1, f"{self.name}: {len(found)} drivers of {which}"
-        return found[0]
+        """The pod of the attempt that the status names."""
+        run, candidate = self.status()["run"], self._candidate()
+        own = attempt_name(self.name, run["number"], run["attempt"]["number"])
+        return self.pod(own if candidate is None else candidate_name(self.name, candidate))
+
+    def _candidate(self) -> int | None:
+        """The one that took over as the attempt, where it did."""
+        return self.status()["run"]["attempt"].get("activation", {}).get("candidate")
 
     def pod(self, name: str) -> Object:
         return self.cluster.api.get(f"/api/v1/namespaces/{self.namespace}/pods/{name}").need()
 
-    def pods(self, role: str | None = None, **labels: object) -> list[Object]:
-        wanted = {"job": self.name, **({"role": role} if role else {}), **labels}
-        selector = ",".join(f"headrace.dev/{label}={value}" for label, value in wanted.items())
+    def pods(self, role: str | None = None) -> list[Object]:
+        selector = f"headrace.dev/job={self.name}" + (f",headrace.dev/role={role}" if role else "")
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         return self.cluster.api.get(path, labelSelector=selector).need()["items"]
 
@@ -144,7 +145,12 @@ class Job:
         return [pod["metadata"]["name"] for pod in self.pods("driver") if runs(pod)]
 
     def executors_ready(self) -> int:
-        name = executor_set_name(self.name, self.epoch())
+        candidate = self._candidate()
+        name = (
+            executor_set_name(self.name, self.epoch())
+            if candidate is None
+            else candidate_set_name(self.name, candidate)
+        )
         path = f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets/{name}"
         answer = self.cluster.api.get(path)
         return answer.body["status"].get("readyReplicas", 0) if answer.ok else 0
