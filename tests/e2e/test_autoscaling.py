@@ -160,7 +160,7 @@ def arrival(job: Job, services: Services) -> float | None:
 def test_with_mode_off_a_horizontal_pod_autoscaler_sets_the_number(
     job: Job, topic: Topic, services: Services
 ):
-    metric = ExternalMetric(job.cluster, job.namespace, "ramp-arrival")
+    metric = ExternalMetric(job.cluster.api, job.namespace, "ramp-arrival")
     metric.define()
     driver = job.wait_ready()
     hpas = f"/apis/autoscaling/v2/namespaces/{job.namespace}/horizontalpodautoscalers"
