@@ -85,7 +85,7 @@ def facts(context: Context, status: StreamJobStatus) -> tuple[Fact, ...]:
     if scaling is None or scaling.idle is None:
         return ()
     if status.sleep is not None:
-        since = f"no work since {_moment(status.sleep.since)}"
+        since = f"since {_moment(status.sleep.since)}"
         return (Fact(type="Asleep", true=True, reason="NoWork", message=since),)
     if seen is not None and seen.problem is not None:
         message = f"the job never sleeps, because nobody could tell when to wake it: {seen.problem}"
@@ -154,8 +154,8 @@ def _asleep(context: Context, sleep: Sleep, wanted: Idle) -> Decision:
     start = StartLookout(number=sleep.lookout, every_seconds=wanted.look_every.seconds)
     until = _until(sleep, wanted)
     message = (
-        f"no work since {_moment(sleep.since)}; its sources are looked at every {wanted.look_every}, and the "
-        f"job is woken when there is work, at {_moment(until)} at the latest"
+        f"asleep since {_moment(sleep.since)}, for there is no work; its sources are looked at every "
+        f"{wanted.look_every}, and the job is woken when there is work, at {_moment(until)} at the latest"
     )
     settled = (
         Fact(type="Reconciling", true=False, reason="Sleeping"),
