@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from headrace.core.model import QueryReport, SeededQuery
+from headrace.core.model import AttemptPhase, ObservedActivation, QueryReport, SeededQuery
+
+STANDBY = "Standby"
+# Of a candidate, before it is an attempt that works.
+CANDIDATE_PHASES = ("Rehearsing", STANDBY, "Activating")
 
 
 def query_report(told: Mapping[str, Any]) -> QueryReport:
@@ -19,6 +23,30 @@ def query_report(told: Mapping[str, Any]) -> QueryReport:
         stuck=bool(told.get("stuck")),
         busy=told.get("batchStartedAt") is not None,
         lag_rows=rows if isinstance(rows, int) else None,
+    )
+
+
+def phase_of(told: Mapping[str, Any]) -> AttemptPhase:
+    """Of a driver that lives; a candidate that takes over is one that starts."""
+    phase = told["phase"]
+    if phase in CANDIDATE_PHASES:
+        return AttemptPhase.STARTING
+    # Only the end of its process is the end.
+    return AttemptPhase.DRAINING if phase == AttemptPhase.ENDED else AttemptPhase(phase)
+
+
+def activation_of(told: Mapping[str, Any]) -> ObservedActivation | None:
+    """What a candidate says of the order to take over; None where it has not got any."""
+    found = told.get("activation")
+    if not isinstance(found, Mapping):
+        return None
+    activation = cast(Mapping[str, Any], found)
+    parts = activation.get("seconds")
+    seconds = cast(Mapping[str, Any], parts if isinstance(parts, Mapping) else {})
+    return ObservedActivation(
+        state=str(activation.get("state")),
+        message=str(activation.get("message") or ""),
+        seconds={name: float(one) for name, one in seconds.items() if isinstance(one, int | float)},
     )
 
 
