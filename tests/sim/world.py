@@ -77,6 +77,9 @@ class Driver:
     batches: int = 0
     hangs: bool = False
     stuck: bool = False
+    # Its state is to be split before its query starts.
+    repartition: bool = False
+    waiting: Problem | None = None
 
     @property
     def live(self) -> bool:
@@ -137,6 +140,7 @@ class World:
                     phase=d.phase,
                     ended=d.ended,
                     queries=(self._report(d),),
+                    waiting=d.waiting,
                 )
                 for d in self.drivers
             ),
@@ -272,7 +276,8 @@ class World:
             return False  # a name is used once
         assert not [d for d in self.drivers if d.live], "a second writer was started"
         assert action.run in self.pinned, "a run was started that is not pinned"
-        self.drivers.append(Driver(action.run, action.attempt, action.epoch))
+        driver = Driver(action.run, action.attempt, action.epoch, repartition=action.repartition)
+        self.drivers.append(driver)
         return True
 
     # ---- what befalls it ----------------------------------------------------------------------------
@@ -290,7 +295,10 @@ class World:
         if code.startswith("never"):
             return
         self.stream.begin(run)
-        if code == "crash":
+        wanted = self.pinned[driver.run].spec.state.partitions
+        if driver.repartition and not self.stream.split(run, wanted):
+            self.driver_ends(Ending.REFUSED, "a batch has begun", error_class="CannotRepartition")
+        elif code == "crash":
             self.driver_ends(Ending.APPLICATION_ERROR, "ModuleNotFoundError: No module named 'oops'")
         elif not self.stream.can_read(run, _state_format(code)):
             self.driver_ends(Ending.QUERY_FAILED, "the state does not fit", error_class=INCOMPATIBLE)
@@ -303,15 +311,17 @@ class World:
         if driver is None or driver.phase is not AttemptPhase.RUNNING or driver.hangs:
             return False
         code, run = self.pinned[driver.run].code, f"run-{driver.run}"
+        wanted = self.pinned[driver.run].spec.state.partitions
         crashes_after = int(code.removeprefix("crash-after-")) if code.startswith("crash-after-") else None
         if code.startswith("hang"):
-            self.stream.batch(run, size=_size(code), until="offsets")
+            self.stream.batch(run, size=_size(code), until="offsets", partitions=wanted)
             driver.hangs = True
         elif driver.batches == crashes_after:
-            self.stream.batch(run, size=_size(code), until="sink")
+            self.stream.batch(run, size=_size(code), until="sink", partitions=wanted)
             self.driver_ends(Ending.QUERY_FAILED, "KeyError: 'price'")
         elif driver.batches < _BATCHES:
-            self.stream.batch(run, size=_size(code), state_format=_state_format(code))
+            kind = _state_format(code)
+            self.stream.batch(run, size=_size(code), state_format=kind, partitions=wanted)
             driver.batches += 1
         else:
             return False

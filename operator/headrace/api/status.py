@@ -140,6 +140,15 @@ class Run(StatusModel):
         "What `spec.startFrom` said when the job began with this run.", default=None
     )
     changes: Items[str] = plain_field("Fields that differ from the run before.", default=(), max_length=32)
+    repartition: bool = plain_field(
+        "Its driver splits the state into `spec.state.partitions` before the queries start.", default=False
+    )
+    state_partitions: int | None = plain_field(
+        """Into how many partitions its state is split, where that is not what its spec says: a rollback
+        leaves the state as it is.""",
+        default=None,
+        ge=1,
+    )
     attempt: Attempt | None = plain_field("Its newest attempt.", default=None)
     started_at: Timestamp | None = plain_field("When it began.", default=None)
 
@@ -205,6 +214,10 @@ class Operation(StatusModel):
         default=False,
     )
     without_state: bool = plain_field("The new run begins without state, as the spec asks.", default=False)
+    repartition: bool = plain_field(
+        "The new run splits the state into another number of partitions before its queries start.",
+        default=False,
+    )
     problem: str | None = plain_field("Why the new run failed its verification.", default=None)
     backlog: int | None = plain_field(
         "Rows that were waiting when its verification began; none where nobody knows.", default=None, ge=0

@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from headrace.api import Change, StreamJob, StreamJobSpec, StreamJobStatus
+from headrace.core import repartition
 from headrace.core.changes import Changed, ChangePlan, classify
 from headrace.core.decision import Context
 from headrace.core.edit_steps import (
@@ -153,7 +154,9 @@ def what_changes(running: Running, new: StreamJobSpec) -> ChangePlan:
 
 def _with_upgrade(common: EditPlan, edit: Edit, running: Running) -> EditPlan:
     new, status = edit.job.spec, running.status
-    gap = gap_of_upgrade(new, status, edit.figures, warm=HANDS_OVER_WARM and rehearsed(new, status))
+    splits = repartition.changes(running.spec, new, status)
+    warm = HANDS_OVER_WARM and rehearsed(new, status) and not splits
+    gap = gap_of_upgrade(new, status, edit.figures, warm=warm, repartition=splits)
     guarantees = guarantees_for(edit.figures.sinks)
     finds, misses = rehearsal_of(new, status)
     return replace(
@@ -164,6 +167,7 @@ def _with_upgrade(common: EditPlan, edit: Edit, running: Running) -> EditPlan:
             way_back=way_back(_as_planner_sees(edit, running)),
             paused=running.paused,
             saves=running.saves,
+            repartition=splits,
         ),
         without_state=new.upgrade.strategy == "Stateless",
         gap=gap,

@@ -11,7 +11,9 @@ from headrace.core.changes import ChangePlan, classify
 from headrace.core.decision import Context, Sentence
 from headrace.core.model import Code
 
-StepName = Literal["wait", "savepoint", "rehearse", "drain", "copy", "start", "verify", "promote"]
+StepName = Literal[
+    "wait", "savepoint", "rehearse", "drain", "copy", "repartition", "start", "verify", "promote"
+]
 
 # Whether a version that rehearsed well waits, warm, for the handover. A plan promises nothing that is not
 # done; a test ties this to the fields that have an effect.
@@ -29,14 +31,23 @@ class Step:
 
 
 def steps_of_upgrade(
-    new: StreamJobSpec, status: StreamJobStatus, *, way_back: int | None, paused: bool, saves: bool
+    new: StreamJobSpec,
+    status: StreamJobStatus,
+    *,
+    way_back: int | None,
+    paused: bool,
+    saves: bool,
+    repartition: bool = False,
 ) -> tuple[Step, ...]:
     """From the run that writes now to the one that the edit asks for; `way_back` is the run to return to."""
-    steps = _steps(new, status, paused=paused, saves=saves and new.savepoints.on_upgrade)
+    saves = saves and (new.savepoints.on_upgrade or repartition)
+    steps = _steps(new, status, paused=paused, saves=saves, repartition=repartition)
     return (*steps, Step("promote", _ending(new, next_run(status), way_back)))
 
 
-def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool, saves: bool) -> Iterator[Step]:
+def _steps(
+    new: StreamJobSpec, status: StreamJobStatus, *, paused: bool, saves: bool, repartition: bool
+) -> Iterator[Step]:
     assert status.run is not None  # there is something to upgrade
     old, number = status.run.number, next_run(status)
     yield from _waits(new, status, paused=paused)
@@ -47,7 +58,8 @@ def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool, saves: 
             "rehearse",
             f"run {number} is tried on a copy of the state: {_batches(rehearsal.batches)} are replayed with "
             f"muted sinks, in at most {rehearsal.time_limit}. Run {old} goes on meanwhile; if it fails, "
-            "nothing else happens. Without room for both the upgrade goes on without, and says so",
+            "nothing else happens. Without room for both the upgrade goes on without, and says so"
+            + (". Then the copy is split, too; what is replayed is of the old number" if repartition else ""),
         )
     if saves:
         yield Step("savepoint", f"a savepoint of run {old} is taken; the job does not notice")
@@ -61,6 +73,14 @@ def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool, saves: 
         yield Step("start", f"run {number} starts WITHOUT the state of run {old}, as upgrade.strategy asks")
     else:
         yield Step("copy", f"the state is copied to a path of its own; run {old} keeps what it has")
+        if repartition:
+            yield Step(
+                "repartition",
+                f"the driver of run {number} splits its copy into {new.state.partitions} partitions, before "
+                "its queries start: a batch of its own, of which no sink hears. So the takeover is cold, and "
+                "the gap longer. If it fails, or a batch was cut by the drain, run "
+                f"{old}'s version goes on with what it has",
+            )
         yield Step("start", f"run {number} starts where run {old} ended: no row lost, none read twice")
     yield Step(
         "verify", f"for {policy.verify_window}: batches commit, the backlog does not grow, no attempt fails"

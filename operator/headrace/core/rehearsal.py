@@ -158,7 +158,12 @@ def _next_try(context: Context, operation: Operation, *, tries: int) -> Decision
 def _rehearsing(context: Context, operation: Operation, message: str, *, start: bool = False) -> Decision:
     candidate = operation.candidate
     assert candidate is not None  # somebody rehearses, or is about to
-    begin = StartCandidate(run=operation.to_run, number=candidate.number, from_run=operation.from_run)
+    begin = StartCandidate(
+        run=operation.to_run,
+        number=candidate.number,
+        from_run=operation.from_run,
+        repartition=operation.repartition,
+    )
     return meanwhile(context, message, *((begin,) if start else ()))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from headrace.core.model import QueryReport, SeededQuery
+from headrace.core.model import Problem, QueryReport, SeededQuery
+from headrace.core.repartition import REPARTITIONING
 
 
 def query_report(told: Mapping[str, Any]) -> QueryReport:
@@ -20,6 +21,13 @@ def query_report(told: Mapping[str, Any]) -> QueryReport:
         busy=told.get("batchStartedAt") is not None,
         lag_rows=rows if isinstance(rows, int) else None,
     )
+
+
+def starting_report(told: Mapping[str, Any] | None) -> Problem | None:
+    """What a driver is at before its queries start, where that may take long."""
+    section = (told or {}).get("repartition")
+    doing = cast(Mapping[str, Any], section).get("doing") if isinstance(section, Mapping) else None
+    return Problem(REPARTITIONING, doing) if isinstance(doing, str) else None
 
 
 def seeded_queries(told: Mapping[str, Any]) -> tuple[SeededQuery, ...]:

@@ -28,7 +28,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headrace.api import Change, Operation
-from headrace.core import gates, rehearsal
+from headrace.core import gates, rehearsal, repartition
 from headrace.core.actions import DrainAttempt, PinRun
 from headrace.core.changes import ChangePlan, classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled, stalled_facts
@@ -62,6 +62,7 @@ def begin(context: Context, why: str, changes: ChangePlan | None = None) -> Deci
         without_state=stateless,
         started_at=context.now,
     )
+    operation = repartition.decided(context, operation)
     status = context.status.model_copy(update={"operation": operation})
     decision = carry_on(context.with_status(status), operation)
     return decision.saying(Sentence("Upgrade", f"run {operation.to_run}: {why}{_loudly(operation)}"))
@@ -160,7 +161,7 @@ def _superseded(context: Context, operation: Operation) -> Operation:
         operation = operation.model_copy(update={"without_state": False})
     if wanted == operation.revision or (rejected is not None and wanted == rejected.revision):
         return operation
-    return operation.model_copy(
+    superseded = operation.model_copy(
         update={
             "kind": "Upgrade",
             "revision": wanted,
@@ -169,6 +170,7 @@ def _superseded(context: Context, operation: Operation) -> Operation:
             "without_state": stateless and operation.step == "Draining",
         }
     )
+    return repartition.decided(context, superseded)
 
 
 def carry_on(context: Context, operation: Operation) -> Decision:
@@ -226,6 +228,8 @@ def _start(context: Context, operation: Operation) -> Decision:
         seeded_from=seeded_from(operation, queries),
         version_of=operation.version_of,
         changes=operation.changes,
+        repartition=operation.repartition,
+        state_partitions=repartition.left_as_it_is(context, operation, queries),
         operation=trial,
         outcome=outcome,
         message=message,

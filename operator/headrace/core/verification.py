@@ -19,12 +19,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from headrace.api import Operation, Restarts, StableRun, StreamJobStatus
-from headrace.core import rollback
+from headrace.core import repartition, rollback
 from headrace.core.attempts import ending_of, ending_said, follow, keep_alive, no_executor, recorded
 from headrace.core.conditions import Fact
 from headrace.core.decision import Context, Decision, Sentence
 from headrace.core.model import AttemptPhase, Ended, Ending, ObservedAttempt, Problem, QueryReport
 from headrace.core.restarts import PEACEFUL, hold_reason
+from headrace.core.starting import start_next
 
 # What an attempt of any version may meet. Time and again, it counts against the version after all.
 _NOT_ITS_FAULT = (
@@ -90,12 +91,14 @@ def _fault(ended: Ended, restarts: Restarts) -> Problem | None:
 def _starting(context: Context, operation: Operation, seen: ObservedAttempt) -> Decision:
     """It has its time to come up, and again where it has to come up again."""
     context = _at_step(context, operation, "Starting")
-    due = _due(context, context.job.spec.upgrade.start_timeout.seconds)
+    limit = context.job.spec.upgrade.start_timeout
+    if repartition.is_under_way(seen) and context.now >= _due(context, limit.seconds / 2):
+        context = _at_step(context, operation, "Starting", anew=True)
+    due = _due(context, limit.seconds)
     if context.now < due:
         decision = keep_alive(context)
         return replace(decision, recheck_at=decision.recheck_at or min(due, context.now + _LOOK_AGAIN))
     waits = no_executor(context) or seen.waiting
-    limit = context.job.spec.upgrade.start_timeout
     problem = Problem(
         "NeverStarted",
         f"failed its verification: its queries did not run within {limit} (spec.upgrade.startTimeout)"
@@ -170,6 +173,11 @@ def _failed(context: Context, operation: Operation, problem: Problem) -> Decisio
     if operation.kind == "Rollback":
         return _failed_rollback(context, operation, problem)
     if not _can_return(context, operation):
+        if (kept := repartition.given_up(context, operation)) is not None:
+            why = "the state stays split as it is; to try again, change spec.restartNonce"
+            again = start_next(context.with_status(kept), why)
+            said = f"run {operation.to_run} {problem.message}: {why}"
+            return again.saying(Sentence(repartition.CANNOT_REPARTITION, said))
         # There is nothing better than to try again.
         return keep_alive(context.with_status(context.status.model_copy(update={"operation": None})))
     if context.job.spec.upgrade.rollback == "Manual":
@@ -225,9 +233,9 @@ def _promoted(context: Context) -> Context:
     return context.with_status(context.status.model_copy(update={"last_stable": stable, "operation": None}))
 
 
-def _at_step(context: Context, operation: Operation, step: str) -> Context:
+def _at_step(context: Context, operation: Operation, step: str, *, anew: bool = False) -> Context:
     """At this step since now, or since it began."""
-    if operation.step == step:
+    if operation.step == step and not anew:
         return context
     moved = operation.model_copy(update={"step": step, "step_at": context.now, "backlog": None})
     return context.with_status(context.status.model_copy(update={"operation": moved}))

@@ -49,7 +49,7 @@ from headrace.core.model import (
     ObservedCandidate,
     PinnedRun,
 )
-from headrace.core.reports import query_report, seeded_queries
+from headrace.core.reports import query_report, seeded_queries, starting_report
 from headrace.core.revision import revision_of
 from headrace.local import code
 from headrace.local.agent import AgentClient
@@ -157,6 +157,7 @@ class LocalSubstrate:
             uid=driver.uid if driver is not None else "",
             phase=phase if phase is not AttemptPhase.ENDED else AttemptPhase.DRAINING,
             queries=tuple(query_report(query) for query in (report or {}).get("queries", ())),
+            waiting=starting_report(report),
         )
 
     def _reap_headless_jvm(self, driver: DriverProcess | None, child_alive: bool) -> None:
@@ -335,7 +336,7 @@ class LocalSubstrate:
             files.home.mkdir(parents=True)
         except FileExistsError:
             return  # started before: it is observed, not started again
-        start = StartAttempt(run=action.run, attempt=action.number, epoch=0)
+        start = StartAttempt(run=action.run, attempt=action.number, epoch=0, repartition=action.repartition)
         candidacy = Candidacy(number=action.number, from_run=action.from_run, policy=job.spec.upgrade)
         self._candidates[action.number] = self._launch(job, start, files, candidacy)
 
