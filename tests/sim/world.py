@@ -80,6 +80,7 @@ class Driver:
     # Its state is to be split before its query starts.
     repartition: bool = False
     waiting: Problem | None = None
+    spark_version: str = "4.2.1"
 
     @property
     def live(self) -> bool:
@@ -118,6 +119,8 @@ class World:
     savepoints: dict[str, ObservedSavepoint] = field(default_factory=dict)
     earlier: EarlierLineage | None = None
     stream: Stream = field(default_factory=Stream)
+    # That of the image that drivers start with.
+    spark_version: str = "4.2.1"
     # What waits in the sources, if anybody knew.
     backlog: int | None = None
     recheck_at: datetime | None = None
@@ -141,6 +144,7 @@ class World:
                     ended=d.ended,
                     queries=(self._report(d),),
                     waiting=d.waiting,
+                    spark_version=d.spark_version if d.phase is AttemptPhase.RUNNING else None,
                 )
                 for d in self.drivers
             ),
@@ -276,7 +280,13 @@ class World:
             return False  # a name is used once
         assert not [d for d in self.drivers if d.live], "a second writer was started"
         assert action.run in self.pinned, "a run was started that is not pinned"
-        driver = Driver(action.run, action.attempt, action.epoch, repartition=action.repartition)
+        driver = Driver(
+            action.run,
+            action.attempt,
+            action.epoch,
+            repartition=action.repartition,
+            spark_version=self.spark_version,
+        )
         self.drivers.append(driver)
         return True
 

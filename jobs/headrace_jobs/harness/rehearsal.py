@@ -23,14 +23,16 @@ from headrace_jobs.harness.conf import spark_url
 from headrace_jobs.harness.control import Fenced, StoreUnavailable
 from headrace_jobs.harness.endings import ApplicationEnded, Event, RehearsalOver
 from headrace_jobs.harness.managed import ManagedQuery, Part, QueryRegistry
-from headrace_jobs.harness.meaning_notes import Meanings, note_when_proven
+from headrace_jobs.harness.meaning_notes import Meanings, minor, note_when_proven
 from headrace_jobs.harness.muting import Muted, Readers, check_sink
 from headrace_jobs.harness.repartition import CannotRepartition, Repartition, to_split
 from headrace_jobs.harness.replay import QueryReplay
 from headrace_jobs.harness.runfile import Rehearsal as Terms
+from headrace_jobs.harness.spark_line import way_back
 from headrace_jobs.harness.termination import Reason
 from headrace_jobs.harness.writer import Start, tell_tasks
 from headrace_jobs.store import Store, StoreError, query_names
+from headrace_jobs.store.formats import formats_of
 from headrace_jobs.store.partitions import states_of
 from headrace_jobs.store.rehearsals import Fork, discard_fork, fork_query, lay_down, sweep_rehearsals
 from headrace_jobs.store.seed import copy_ahead
@@ -68,6 +70,7 @@ class Rehearsal:
     _differences: list[str] = field(default_factory=list)
     _notes: list[str] = field(default_factory=list)
     _compared: bool = False
+    _way_back: str | None = None
     _began: float = 0.0
     _seconds: float = 0.0
     _last_start: float = 0.0
@@ -281,7 +284,7 @@ class Rehearsal:
         cold = self.terms.standby_seconds is None or self.repartition is not None
         if cold or not self.registry.resting():
             split = self.repartition.notes() if self.repartition is not None else []
-            message = "; ".join(["the rehearsal has passed", *split])
+            message = "; ".join(filter(None, ["the rehearsal has passed", self._way_back, *split]))
             self.tell(RehearsalOver(Reason.REHEARSED, message))
             return
         assert self.terms.standby_seconds is not None
@@ -303,6 +306,18 @@ class Rehearsal:
         self._compared = comparison.complete
         self._differences = comparison.differences
         self._notes += comparison.notes
+        self._way_back = self._look_back(comparison.spark_before)
+        self._notes += [self._way_back] if self._way_back is not None else []
+
+    def _look_back(self, spark_before: set[str]) -> str | None:
+        """What another Spark has written into the forks tells whether the one before could read it."""
+        now = minor(self.session.version)
+        if not spark_before - {now}:
+            return None
+        known = [name for name, replay in self._replays.items() if not replay.fork.is_new]
+        places = (self.terms.from_run, self.directory)
+        formats = {name: tuple(formats_of(self.store, place, name) for place in places) for name in known}
+        return way_back(spark_before, now, {name: (old, new) for name, (old, new) in formats.items()})
 
     # ── standby ───────────────────────────────────────────────────────────────────────────────────────────
 

@@ -83,6 +83,11 @@ def read_commit(key: str, content: bytes) -> CommitEntry:
         raise _damaged(key, str(error)) from None
 
 
+def format_of(key: str, content: bytes) -> int:
+    """The version of its format, which the writing Spark chose: an older one refuses what is newer."""
+    return _lines(key, content)[0]
+
+
 def read_lineage(key: str, content: bytes) -> str:
     try:
         return str(json.loads(content)["id"])

@@ -132,6 +132,9 @@ class Run(StatusModel):
     revision: str = plain_field("Digest of the fields of the spec that make a run.")
     generation: int = plain_field("The generation of the spec it was made from.", default=0, ge=0)
     image: str | None = plain_field("The image, by digest where it is known.", default=None)
+    spark_version: str | None = plain_field(
+        "The version of Spark in that image, as its driver told.", default=None
+    )
     path: str | None = plain_field("Its path in the store.", default=None)
     seeded_from: str | None = plain_field(
         "Where its state comes from: a run, a savepoint, or `none`.", default=None
@@ -265,6 +268,7 @@ class HistoryEntry(StatusModel):
     )
     message: str = plain_field("The same in a sentence.", default="")
     image: str | None = plain_field("The image it ran, by digest where it is known.", default=None)
+    spark_version: str | None = plain_field("The version of Spark it ran on.", default=None)
     changes: Items[str] = plain_field("Fields that differed from the run before.", default=(), max_length=32)
     started_at: Timestamp | None = plain_field("When it began.", default=None)
     ended_at: Timestamp | None = plain_field("When it ended.", default=None)

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from headrace.api import Change, StreamJob, StreamJobSpec, StreamJobStatus
-from headrace.core import repartition
+from headrace.core import repartition, spark_line
 from headrace.core.changes import Changed, ChangePlan, classify
 from headrace.core.decision import Context
 from headrace.core.edit_steps import (
@@ -300,6 +300,8 @@ def _notes(edit: Edit, running: Running, change: ChangePlan) -> tuple[str, ...]:
         )
     if edit.code is None or running.code is None:
         notes.append("the code was not compared: new code makes a new run, too")
+    if (spark := spark_line.note_of_edit(running.spec, edit.job.spec, running.status)) is not None:
+        notes.append(spark)
     policy = edit.job.spec.upgrade
     if policy.state_compatible and change.needs_run:
         notes.append(

@@ -147,6 +147,8 @@ class ObservedAttempt:
     lost: bool = False
     # The image that really runs, by digest; None where nobody knows it.
     image: str | None = None
+    # The Spark that really runs; None before its session is there.
+    spark_version: str | None = None
 
     @property
     def live(self) -> bool:

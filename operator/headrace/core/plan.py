@@ -44,6 +44,7 @@ from headrace.core import (
     rehearsal,
     restoring,
     rollback,
+    spark_line,
     upgrade,
     verification,
 )
@@ -94,7 +95,13 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
             *saving.actions,
             *collecting.actions,
         ),
-        says=(*live_news(context, after), *decision.says, *saving.says, *collecting.says),
+        says=(
+            *live_news(context, after),
+            *spark_line.news(context, after),
+            *decision.says,
+            *saving.says,
+            *collecting.says,
+        ),
         recheck_at=decision.recheck_at,
         schedule_at=saving.look_at,
         savepoints=saving.summary,

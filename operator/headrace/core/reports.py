@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
 from headrace.core.model import Problem, QueryReport, SeededQuery
 from headrace.core.repartition import REPARTITIONING
+
+_VERSION = re.compile(r"\d+\.\d+[A-Za-z0-9.+_-]{0,40}")
 
 
 def query_report(told: Mapping[str, Any]) -> QueryReport:
@@ -21,6 +24,11 @@ def query_report(told: Mapping[str, Any]) -> QueryReport:
         busy=told.get("batchStartedAt") is not None,
         lag_rows=rows if isinstance(rows, int) else None,
     )
+
+
+def spark_version(told: Mapping[str, Any] | None) -> str | None:
+    version = (told or {}).get("sparkVersion")
+    return version if isinstance(version, str) and _VERSION.fullmatch(version) else None
 
 
 def starting_report(told: Mapping[str, Any] | None) -> Problem | None:

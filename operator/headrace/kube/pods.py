@@ -24,7 +24,7 @@ from headrace.core.model import (
     ObservedAttempt,
     Problem,
 )
-from headrace.core.reports import query_report, starting_report
+from headrace.core.reports import query_report, spark_version, starting_report
 
 Pod = Mapping[str, Any]
 
@@ -59,6 +59,7 @@ def observed_attempt(
         waiting=waiting_of(status) or starting_report(report) if ended is None else None,
         lost=ended is None and is_lost(pod, now=now),
         image=_image(status),
+        spark_version=spark_version(report),
     )
 
 

@@ -49,7 +49,7 @@ from headrace.core.model import (
     ObservedCandidate,
     PinnedRun,
 )
-from headrace.core.reports import query_report, seeded_queries, starting_report
+from headrace.core.reports import query_report, seeded_queries, spark_version, starting_report
 from headrace.core.revision import revision_of
 from headrace.local import code
 from headrace.local.agent import AgentClient
@@ -158,6 +158,7 @@ class LocalSubstrate:
             phase=phase if phase is not AttemptPhase.ENDED else AttemptPhase.DRAINING,
             queries=tuple(query_report(query) for query in (report or {}).get("queries", ())),
             waiting=starting_report(report),
+            spark_version=spark_version(report),
         )
 
     def _reap_headless_jvm(self, driver: DriverProcess | None, child_alive: bool) -> None:
