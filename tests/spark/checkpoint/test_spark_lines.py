@@ -1,4 +1,4 @@
-"""Two lines of Spark over one checkpoint: the newer one goes on from the older one, and the other way round."""
+"""Two lines of Spark over one checkpoint: the newer one goes on from the older one, and back again."""
 
 from __future__ import annotations
 
