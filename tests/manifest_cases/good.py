@@ -152,7 +152,7 @@ GOOD: dict[str, Manifest] = {
         upgrade={
             "strategy": "Cold",
             "rehearsal": {"batches": 5, "timeLimit": "20m", "callForeachBatch": True},
-            "standby": {"maxAge": "1h"},
+            "standby": {"enabled": False, "maxAge": "1h"},
             "startTimeout": "20m",
             "verifyWindow": "10m",
             "rollback": "Manual",

@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # pyspark is imported while the JVM starts, not before
     from headrace_jobs.harness.observer import Observer
     from headrace_jobs.harness.rehearsal import Rehearsal
     from headrace_jobs.harness.repartition import Repartition
+    from headrace_jobs.harness.scaling_ring import ScalingRing
     from headrace_jobs.harness.spark_side import Hooks
 
 log = logging.getLogger("headrace")
@@ -82,6 +83,7 @@ class Driver:
         self._observer: Observer | None = None
         self._activation: Activation | None = None
         self._repartition: Repartition | None = None
+        self._ring: ScalingRing | None = None
         self._running = False
         self._spark_version: str | None = None
         self._ui_url: str | None = None
@@ -173,7 +175,7 @@ class Driver:
         from headrace_jobs.harness.agent import Agent, Served  # noqa: PLC0415 - overlaps with the JVM's start
         from headrace_jobs.harness.scaling_ring import ScalingRing  # noqa: PLC0415
 
-        ring = ScalingRing(self._run_file)
+        self._ring = ring = ScalingRing(self._run_file)
         ring.start()
         served = Served(
             status=self._status,
@@ -323,7 +325,10 @@ class Driver:
             raise NotInStandby("this is no candidate")
         if self._conductor.phase is not None:
             raise NotInStandby("the driver ends")
+        is_new = order != self._activation.order
         self._activation.ask(order)
+        if is_new and self._ring is not None:
+            self._ring.read_again()
         return {"uid": self._run_file.uid, "phase": self._phase()}
 
     def _metrics(self) -> bytes:

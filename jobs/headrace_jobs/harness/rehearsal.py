@@ -89,8 +89,14 @@ class Rehearsal:
         """Of the fork; also after the activation."""
         return f"rehearsal-{self._number}"
 
+    @property
+    def fetched(self) -> str:
+        """Where the keeper has put the files of the program, if it has fetched any."""
+        return f"{self.directory}/candidate-{self._candidate}"
+
     def __post_init__(self) -> None:
         self._number = self.assignment.run_file.run
+        self._candidate = self.assignment.run_file.attempt
 
     def begin(self) -> None:
         """Before the user's code runs. Raises CannotRepartition."""

@@ -120,7 +120,7 @@ def earlier_seed(store: Store, to_run: Run, *, source: str, replace: bool = Fals
     With `replace`, another seed goes as long as nobody has begun with it: it was a mistake, corrected since.
     """
     done = read_seed(store, to_run)
-    if done is not None and done.from_run == source:
+    if done is not None and _is_same_run(done.from_run, source, beside=run_directory(to_run)):
         return done
     if done is not None and not replace:
         raise SeedError(f"{run_directory(to_run)} was already seeded from {done.from_run}")
@@ -132,6 +132,14 @@ def earlier_seed(store: Store, to_run: Run, *, source: str, replace: bool = Fals
     if done is not None:
         store.delete_many([posixpath.join(run_directory(to_run), _MARKER)])
     return None
+
+
+def _is_same_run(one: str, other: str, *, beside: str) -> bool:
+    """A keeper sees all lineages of the job, and calls a run `<uid>/run-3`; a driver sees its own only, and
+    calls it `run-3`. Without a place, a run lies beside the one that it was copied into."""
+    here = posixpath.dirname(beside)
+    placed = (name if "/" in name else posixpath.join(here, name) for name in (one, other))
+    return len(set(placed)) == 1
 
 
 def copy_code(store: Store, from_run: Run | None, to_run: Run) -> None:

@@ -28,6 +28,7 @@ from headrace.api.savepoint import (
 )
 from headrace.api.scaling import Autoscaling, Idle
 from headrace.api.status import (
+    Activation,
     Attempt,
     Beginning,
     Candidate,
@@ -58,6 +59,7 @@ __all__ = [
     "ROLLBACK_ANNOTATION",
     "SAVEPOINT_FINALIZER",
     "VERSION",
+    "Activation",
     "Application",
     "Attempt",
     "Autoscaling",

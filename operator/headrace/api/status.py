@@ -108,6 +108,25 @@ class Termination(StatusModel):
     user_frame: UserFrame | None = plain_field("Where in the user's code.", default=None)
     at: Timestamp | None = plain_field("When.", default=None)
     log_file: str | None = plain_field("Where the driver's log is kept.", default=None)
+    candidate: int | None = plain_field("The candidate that took over as this attempt.", default=None, ge=1)
+
+
+class Activation(StatusModel):
+    """A candidate that takes over as the first attempt of its run, warm. From the moment this is written it
+    counts as a writer: the order to take over may have reached it."""
+
+    candidate: int = plain_field("Its number.", ge=1)
+    uid: str = plain_field("Identity of its driver.")
+    from_run: int = plain_field("The run whose state it copies first.", ge=1)
+    handover: int | None = plain_field(
+        "The run whose end is the handover point, where that is not the run before: see `operation`.",
+        default=None,
+        ge=1,
+    )
+    seeded: bool = plain_field(
+        "The state was seen to be copied. Until then nothing may follow this attempt but the copy.",
+        default=False,
+    )
 
 
 class Attempt(StatusModel):
@@ -123,6 +142,10 @@ class Attempt(StatusModel):
         "Identity of its driver, once there is one; calls to its agent carry it.", default=None
     )
     started_at: Timestamp | None = plain_field("When it was started.", default=None)
+    activation: Activation | None = plain_field(
+        "How a candidate took over as this attempt; none of an attempt that was started as such.",
+        default=None,
+    )
 
 
 class Run(StatusModel):
@@ -167,15 +190,18 @@ class Candidate(StatusModel):
     """A driver that rehearses the next run beside the one that runs. It writes nothing."""
 
     number: int = plain_field("Counts from 1 within the job.", ge=1)
-    state: Literal["Intended", "Started"] = plain_field(
-        "`Intended` is written before its driver is started, as for an attempt."
+    state: Literal["Intended", "Started", "Standby"] = plain_field(
+        """`Intended` is written before its driver is started, as for an attempt. In `Standby` it has
+        rehearsed well, and waits, warm, for the handover."""
     )
     tries: int = plain_field("How many there were before it that told nothing.", default=0, ge=0)
     started_at: Timestamp | None = plain_field("When it was started.", default=None)
 
 
 # An operator that meets a word it does not know leaves the job alone: it cannot tell who may be writing.
-OperationStep = Literal["Rehearsing", "Draining", "Seeding", "Starting", "Verifying", "Undecided"]
+OperationStep = Literal[
+    "Rehearsing", "Draining", "Seeding", "Activating", "Starting", "Verifying", "Undecided"
+]
 
 
 class Operation(StatusModel):
@@ -185,15 +211,17 @@ class Operation(StatusModel):
         "What it is."
     )
     step: OperationStep = plain_field(
-        """Where it stands: `Rehearsing`, `Draining`, `Seeding`, then, with the new run, `Starting`,
-        `Verifying`, and `Undecided` where it failed and the spec leaves the rollback to you."""
+        """Where it stands: `Rehearsing`, `Draining`, `Seeding`, then, with the new run, `Activating` or
+        `Starting`, `Verifying`, and `Undecided` where it failed and the spec leaves the rollback to you."""
     )
     from_run: int = plain_field("The run that is replaced.", ge=1)
     to_run: int = plain_field("The run that replaces it.", ge=1)
     revision: str = plain_field("What the run that replaces it is to run.", default="")
     reason: str = plain_field("Why.", default="")
     changes: Items[str] = plain_field("Fields that differ from the run before.", default=(), max_length=32)
-    candidate: Candidate | None = plain_field("Who rehearses the new run.", default=None)
+    candidate: Candidate | None = plain_field(
+        "Who rehearses the new run, or has, and waits for the handover.", default=None
+    )
     version_of: int | None = plain_field(
         "In a rollback: the run whose version the new run has, spec and code.", default=None, ge=1
     )
@@ -231,7 +259,7 @@ class Operation(StatusModel):
     @property
     def on_trial(self) -> bool:
         """The new run has begun: what is left is to see how it does."""
-        return self.step in ("Starting", "Verifying", "Undecided")
+        return self.step in ("Activating", "Starting", "Verifying", "Undecided")
 
 
 class StableRun(StatusModel):

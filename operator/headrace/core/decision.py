@@ -95,7 +95,12 @@ class Context:
         )
 
     def with_started_attempt(self, seen: ObservedAttempt) -> StreamJobStatus:
-        status = self.with_attempt(state="Started", uid=seen.uid)
+        run = self.status.run
+        assert run is not None and run.attempt is not None
+        changes: dict[str, object] = {"state": "Started", "uid": seen.uid}
+        if run.attempt.activation is not None:
+            changes["activation"] = run.attempt.activation.model_copy(update={"seeded": True})
+        status = self.with_attempt(**changes)
         run = status.run
         assert run is not None
         # The first image that is known stays: a crash must not bring another one under the same tag.

@@ -16,12 +16,12 @@ from headrace.core import repartition, spark_line
 from headrace.core.changes import Changed, ChangePlan, classify
 from headrace.core.decision import Context
 from headrace.core.edit_steps import (
-    HANDS_OVER_WARM,
     Step,
     rehearsed,
     sentence,
     steps_of_first_run,
     steps_of_upgrade,
+    warm,
 )
 from headrace.core.expectations import (
     NO_FIGURES,
@@ -155,8 +155,7 @@ def what_changes(running: Running, new: StreamJobSpec) -> ChangePlan:
 def _with_upgrade(common: EditPlan, edit: Edit, running: Running) -> EditPlan:
     new, status = edit.job.spec, running.status
     splits = repartition.changes(running.spec, new, status)
-    warm = HANDS_OVER_WARM and rehearsed(new, status) and not splits
-    gap = gap_of_upgrade(new, status, edit.figures, warm=warm, repartition=splits)
+    gap = gap_of_upgrade(new, status, edit.figures, warm=warm(new, status) and not splits, repartition=splits)
     guarantees = guarantees_for(edit.figures.sinks)
     finds, misses = rehearsal_of(new, status)
     return replace(

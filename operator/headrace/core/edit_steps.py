@@ -12,12 +12,8 @@ from headrace.core.decision import Context, Sentence
 from headrace.core.model import Code
 
 StepName = Literal[
-    "wait", "savepoint", "rehearse", "drain", "copy", "repartition", "start", "verify", "promote"
+    "wait", "savepoint", "rehearse", "drain", "activate", "copy", "repartition", "start", "verify", "promote"
 ]
-
-# Whether a version that rehearsed well waits, warm, for the handover. A plan promises nothing that is not
-# done; a test ties this to the fields that have an effect.
-HANDS_OVER_WARM = False
 
 # States in which no driver writes, so that there is nothing to drain.
 _COMES_OR_GOES = frozenset({"Starting", "Draining", "Ending", "Suspending"})
@@ -58,8 +54,8 @@ def _steps(
             "rehearse",
             f"run {number} is tried on a copy of the state: {_batches(rehearsal.batches)} are replayed with "
             f"muted sinks, in at most {rehearsal.time_limit}. Run {old} goes on meanwhile; if it fails, "
-            "nothing else happens. Without room for both the upgrade goes on without, and says so"
-            + (". Then the copy is split, too; what is replayed is of the old number" if repartition else ""),
+            f"nothing else happens. {_afterwards(new, repartition=repartition)}Without room for both the "
+            "upgrade goes on without, and says so",
         )
     if saves:
         yield Step("savepoint", f"a savepoint of run {old} is taken; the job does not notice")
@@ -71,6 +67,13 @@ def _steps(
         )
     if policy.strategy == "Stateless":
         yield Step("start", f"run {number} starts WITHOUT the state of run {old}, as upgrade.strategy asks")
+    elif warm(new, status) and not repartition:
+        yield Step(
+            "activate",
+            f"the driver that rehearsed becomes run {number}: it copies what is new of the state since it "
+            f"waits, and goes on where run {old} ended: no row lost, none read twice. Run {old} keeps what "
+            "it has. If it cannot, a new driver is started, and the gap is longer",
+        )
     else:
         yield Step("copy", f"the state is copied to a path of its own; run {old} keeps what it has")
         if repartition:
@@ -90,6 +93,18 @@ def _steps(
 def rehearsed(new: StreamJobSpec, status: StreamJobStatus) -> bool:
     """Only where something runs that is worth protecting: else the edit may be the repair."""
     return new.upgrade.strategy == "Rehearsed" and status.state not in (*_AT_REST, *_COMES_OR_GOES)
+
+
+def warm(new: StreamJobSpec, status: StreamJobStatus) -> bool:
+    """Whether the version that rehearsed well waits for the handover."""
+    return rehearsed(new, status) and new.upgrade.standby.enabled
+
+
+def _afterwards(new: StreamJobSpec, *, repartition: bool) -> str:
+    standby = new.upgrade.standby
+    if repartition:
+        return "Passed, the copy is split, too; what was replayed is of the old number. "
+    return f"Passed, it waits, warm, for up to {standby.max_age}. " if standby.enabled else ""
 
 
 def _ending(new: StreamJobSpec, number: int, way_back: int | None) -> str:

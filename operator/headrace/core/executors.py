@@ -102,8 +102,15 @@ def scale(context: Context) -> tuple[ScaleExecutors, ...]:
         return ()
     if executors.asked > count and _waits_for_boundary(context):
         return ()
+    activation = run.attempt.activation
     return (
-        ScaleExecutors(run=run.number, attempt=run.attempt.number, epoch=run.attempt.epoch, replicas=count),
+        ScaleExecutors(
+            run=run.number,
+            attempt=run.attempt.number,
+            epoch=run.attempt.epoch,
+            replicas=count,
+            candidate=activation.candidate if activation is not None else None,
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -132,6 +133,21 @@ class QueryReport:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ObservedActivation:
+    """What a candidate tells of the order to take over."""
+
+    state: str  # Copying, Starting, Active, Done, Failed
+    message: str = ""
+    # What each part took.
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def failed(self) -> bool:
+        """It came to nothing, and nothing was claimed: it may be ordered again."""
+        return self.state == "Failed"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ObservedAttempt:
     """A driver process, known by its uid. Only `ENDED` proves that it can write no more."""
 
@@ -149,6 +165,8 @@ class ObservedAttempt:
     image: str | None = None
     # The Spark that really runs; None before its session is there.
     spark_version: str | None = None
+    # Of a candidate that takes over as this attempt; None before it has heard of it.
+    activation: ObservedActivation | None = None
 
     @property
     def live(self) -> bool:
@@ -157,7 +175,10 @@ class ObservedAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedCandidate:
-    """A driver that rehearses. It may write into its own fork only."""
+    """A driver that rehearses. It may write into its own fork only.
+
+    One that was ordered to take over, or may have been, is an attempt.
+    """
 
     run: int
     number: int
@@ -165,7 +186,9 @@ class ObservedCandidate:
     ended: Ended | None = None
     # Its container runs.
     running: bool = False
-    # Why it has not started yet: no node has room, the image cannot be pulled, …
+    # Whether it says that it rehearsed well, and waits; None while it does not answer.
+    standby: bool | None = None
+    # Why it, or its executors, have not started yet (no node has room, …), or why it does not answer.
     waiting: Problem | None = None
 
     @property

@@ -47,6 +47,7 @@ from headrace.core import (
     spark_line,
     upgrade,
     verification,
+    warm,
 )
 from headrace.core.actions import AbandonAttempt, DrainAttempt
 from headrace.core.changes import classify
@@ -65,7 +66,7 @@ Question = Callable[[Context], Decision | None]
 def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -> Plan:
     context = Context(job=job, status=status, observed=observed, now=now)
     context = upgrade.without_taken_back(rollback.without_answered_rejection(context))
-    context = upgrade.without_lost_code(context)
+    context = warm.with_seed_seen(upgrade.without_lost_code(context))
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
     shown = replace(context, refused=decision.refused)
     facts = (
@@ -161,6 +162,7 @@ def asked_to_stop(context: Context) -> Decision | None:
     if not (suspend or detach):
         return None
     word = "Suspended" if suspend else "Detached"
+    context = context.with_status(rehearsal.without_candidate(context.status))
     if context.live:
         why = "the job is suspended" if suspend else "headrace dev is stopping"
         return Decision(

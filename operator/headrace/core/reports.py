@@ -6,9 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from headrace.core.model import Problem, QueryReport, SeededQuery
+from headrace.core.model import AttemptPhase, ObservedActivation, Problem, QueryReport, SeededQuery
 from headrace.core.repartition import REPARTITIONING
 
+STANDBY = "Standby"
+# Of a candidate, before it is an attempt that works.
+CANDIDATE_PHASES = ("Rehearsing", STANDBY, "Activating")
 _VERSION = re.compile(r"\d+\.\d+[A-Za-z0-9.+_-]{0,40}")
 
 
@@ -36,6 +39,30 @@ def starting_report(told: Mapping[str, Any] | None) -> Problem | None:
     section = (told or {}).get("repartition")
     doing = cast(Mapping[str, Any], section).get("doing") if isinstance(section, Mapping) else None
     return Problem(REPARTITIONING, doing) if isinstance(doing, str) else None
+
+
+def phase_of(told: Mapping[str, Any]) -> AttemptPhase:
+    """Of a driver that lives; a candidate that takes over is one that starts."""
+    phase = told["phase"]
+    if phase in CANDIDATE_PHASES:
+        return AttemptPhase.STARTING
+    # Only the end of its process is the end.
+    return AttemptPhase.DRAINING if phase == AttemptPhase.ENDED else AttemptPhase(phase)
+
+
+def activation_of(told: Mapping[str, Any]) -> ObservedActivation | None:
+    """What a candidate says of the order to take over; None where it has not got any."""
+    found = told.get("activation")
+    if not isinstance(found, Mapping):
+        return None
+    activation = cast(Mapping[str, Any], found)
+    parts = activation.get("seconds")
+    seconds = cast(Mapping[str, Any], parts if isinstance(parts, Mapping) else {})
+    return ObservedActivation(
+        state=str(activation.get("state")),
+        message=str(activation.get("message") or ""),
+        seconds={name: float(one) for name, one in seconds.items() if isinstance(one, int | float)},
+    )
 
 
 def seeded_queries(told: Mapping[str, Any]) -> tuple[SeededQuery, ...]:

@@ -1,7 +1,8 @@
 """Watches a new run, and decides what becomes of it.
 
                         first seen running             the window is over, all is well
-      Starting ───────────────────────▶ Verifying ──────────────────────────▶ promoted: lastStable
+    Activating ─┬─────────────────────▶ Verifying ──────────────────────────▶ promoted: lastStable
+      Starting ─┘                           │  │
          │  ▲   not the version's fault     │  │
          │  └───────────────────────────────┘  │ fails
          │ startTimeout, fails                 ▼
@@ -19,7 +20,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from headrace.api import Operation, Restarts, StableRun, StreamJobStatus
-from headrace.core import repartition, rollback
+from headrace.core import repartition, rollback, warm
 from headrace.core.attempts import ending_of, ending_said, follow, keep_alive, no_executor, recorded
 from headrace.core.conditions import Fact
 from headrace.core.decision import Context, Decision, Sentence
@@ -49,6 +50,8 @@ def watch(context: Context) -> Decision:
     if is_stable(context.status):
         return keep_alive(context)
     if (ended := ending_of(context)) is not None:
+        if warm.says_nothing(context.status, ended):
+            return _without_candidate(recorded(context, ended), ended)
         return _after_end(recorded(context, ended), ended)
     if hold_reason(context.status) is Ending.COMPLETED:
         return keep_alive(_promoted(context))
@@ -79,6 +82,14 @@ def _after_end(context: Context, ended: Ended) -> Decision:
     return follow(_at_step(context, operation, "Starting"), ended)
 
 
+def _without_candidate(context: Context, ended: Ended) -> Decision:
+    """It was to take over, and could not: the next attempt is started as any other is."""
+    operation = context.status.operation
+    if operation is not None and operation.on_trial:
+        context = _at_step(context, operation, "Starting")
+    return follow(context, ended).saying(warm.fallback_said(context.status))
+
+
 def _fault(ended: Ended, restarts: Restarts) -> Problem | None:
     """What an ending says against the version, if anything."""
     if ended.ending in PEACEFUL:
@@ -90,7 +101,8 @@ def _fault(ended: Ended, restarts: Restarts) -> Problem | None:
 
 def _starting(context: Context, operation: Operation, seen: ObservedAttempt) -> Decision:
     """It has its time to come up, and again where it has to come up again."""
-    context = _at_step(context, operation, "Starting")
+    takes_over = warm.is_activating(context.status)
+    context = _at_step(context, operation, "Activating" if takes_over else "Starting")
     limit = context.job.spec.upgrade.start_timeout
     if repartition.is_under_way(seen) and context.now >= _due(context, limit.seconds / 2):
         context = _at_step(context, operation, "Starting", anew=True)
@@ -104,7 +116,9 @@ def _starting(context: Context, operation: Operation, seen: ObservedAttempt) -> 
         f"failed its verification: its queries did not run within {limit} (spec.upgrade.startTimeout)"
         + (f": {waits.message}" if waits is not None else ""),
     )
-    return _failed(context.with_status(context.with_started_attempt(seen)), operation, problem)
+    if not takes_over:
+        context = context.with_status(context.with_started_attempt(seen))
+    return _failed(context, operation, problem)
 
 
 def _verifying(context: Context, operation: Operation, seen: ObservedAttempt) -> Decision:

@@ -24,7 +24,7 @@ from headrace.core.model import (
     ObservedAttempt,
     Problem,
 )
-from headrace.core.reports import query_report, spark_version, starting_report
+from headrace.core.reports import activation_of, phase_of, query_report, spark_version, starting_report
 
 Pod = Mapping[str, Any]
 
@@ -60,6 +60,7 @@ def observed_attempt(
         lost=ended is None and is_lost(pod, now=now),
         image=_image(status),
         spark_version=spark_version(report),
+        activation=activation_of(report) if report is not None else None,
     )
 
 
@@ -146,9 +147,7 @@ def _live_phase(pod: Pod, report: Mapping[str, Any] | None, assumed: AttemptPhas
         return AttemptPhase.DRAINING
     if not is_running(pod):
         return AttemptPhase.STARTING
-    phase = AttemptPhase(report["phase"]) if report is not None else assumed
-    # Only the container's end is the end.
-    return AttemptPhase.DRAINING if phase is AttemptPhase.ENDED else phase
+    return phase_of(report) if report is not None else assumed
 
 
 def _driver_ended(status: Mapping[str, Any], terminated: Mapping[str, Any]) -> Ended:

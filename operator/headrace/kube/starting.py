@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from headrace.api import StreamJobSpec, StreamJobStatus
+from headrace.api import Activation, StreamJobSpec, StreamJobStatus
 from headrace.core.actions import StartCandidate, StartLookout
 from headrace.core.executors import present_target
 from headrace.core.manifests import (
@@ -28,6 +28,7 @@ from headrace.kube.errors import AlreadyExists, Denied, Invalid
 from headrace.kube.found import AttemptNumber, Found, is_owned, label, name_of, uid_of
 from headrace.kube.memory import Memory
 from headrace.kube.pods import has_ended
+from headrace.kube.rehearsing import candidate_uid
 from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from headrace.kube.sight import attempt_uid
 from headrace.kube.store import lineages_of
@@ -52,6 +53,16 @@ def driver_attempt(
     job: Job, status: StreamJobStatus, pin: RunPin, number: AttemptNumber, *, epoch: int
 ) -> DriverAttempt:
     run, attempt = number
+    if (activation := _activation(status, number)) is not None:
+        # Its driver was started as a candidate, and is what it was told to be then.
+        assert status.run is not None  # it has that attempt
+        start = StartCandidate(
+            run=run,
+            number=activation.candidate,
+            from_run=activation.from_run,
+            started_from=status.run.started_from,
+        )
+        return candidate(job, status, pin, start)
     own = status.run if status.run is not None and status.run.number == run else None
     return DriverAttempt(
         namespace=job.namespace,
@@ -71,6 +82,13 @@ def driver_attempt(
     )
 
 
+def _activation(status: StreamJobStatus, number: AttemptNumber) -> Activation | None:
+    run = status.run
+    if run is None or run.attempt is None or (run.number, run.attempt.number) != number:
+        return None
+    return run.attempt.activation
+
+
 def candidate(job: Job, status: StreamJobStatus, pin: RunPin, action: StartCandidate) -> DriverAttempt:
     """Started as any driver is; but its epoch is 0, and what it claims is its fork."""
     return DriverAttempt(
@@ -81,9 +99,10 @@ def candidate(job: Job, status: StreamJobStatus, pin: RunPin, action: StartCandi
         run=action.run,
         attempt=action.number,
         epoch=0,
-        uid=f"{job.uid}-c{action.number}",
+        uid=candidate_uid(job.uid, action.number),
         store=f"{lineages_of(job, pin.location)}/{job.uid}",
         code=pin.code,
+        start=driver_start(job.spec.start_from, started_from=action.started_from),
         repartition=action.repartition,
         candidacy=Candidacy(number=action.number, from_run=action.from_run, policy=job.spec.upgrade),
     )

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from headrace.api import StreamJobStatus
 from headrace.core.actions import (
+    ActivateCandidate,
     DeleteCheckpoints,
     PinRun,
     RestoreRun,
@@ -31,6 +32,7 @@ from headrace.core.model import Idleness, Job, ObservedExecutors, Problem
 from headrace.core.plan import plan
 from headrace.core.savepoints import Summary
 from headrace.core.validate import deletes_checkpoints, is_held, job_of, validate
+from headrace.core.warm import is_activating
 from headrace.kube.agent import AgentAddress
 from headrace.kube.cache import AnyKey, Cache, JobKey, concerned, version_of
 from headrace.kube.client import Api, Object, status_patch
@@ -52,7 +54,7 @@ Key = JobKey
 
 # Results come as events. This is for those that get lost while something is under way.
 _RECHECK_SECONDS = 10.0
-_NEEDS_CERTAINTY = (StartAttempt, SeedRun, RestoreRun, DeleteCheckpoints)
+_NEEDS_CERTAINTY = (StartAttempt, ActivateCandidate, SeedRun, RestoreRun, DeleteCheckpoints)
 _SELDOM_SECONDS = 300.0
 
 
@@ -265,8 +267,8 @@ def _needs_certainty(made: Plan, sight: Sight, status: StreamJobStatus) -> bool:
     """A cache may not know yet of a driver that lives: nothing that takes it for gone may rest on a cache."""
     if any(isinstance(action, _NEEDS_CERTAINTY) for action in made.actions):
         return True
-    run, current = status.run, current_attempt(status)
-    started = run is not None and run.attempt is not None and run.attempt.state == "Started"
+    attempt, current = status.run.attempt if status.run is not None else None, current_attempt(status)
+    started = attempt is not None and (attempt.state == "Started" or is_activating(status))
     return started and current not in sight.found.drivers
 
 

@@ -61,7 +61,7 @@ def rehearsal_section(candidacy: Candidacy | None) -> Manifest | None:
         "timeLimitSeconds": policy.rehearsal.time_limit.seconds,
         "callForeachBatch": policy.rehearsal.call_foreach_batch,
         "stateCompatible": policy.state_compatible,
-        "standbySeconds": None,
+        "standbySeconds": policy.standby.max_age.seconds if policy.standby.enabled else None,
     }
 
 
