@@ -140,6 +140,17 @@ def test_with_nothing_to_go_back_to_the_job_goes_on_with_the_number_that_it_has(
     is_exact(world)
 
 
+def test_where_nothing_is_rolled_back_by_itself_it_goes_on_as_well():
+    world = running({"upgrade": {"rollback": "Manual"}})
+    world.stream.batch("run-1", size=2, until="sink")
+    world.edit(**SPLIT)
+    world.settle(200)
+    assert (world.status.last_stable.run, partitions(world)) == (2, [16, 16])
+    assert world.status.run.state_partitions == 16
+    assert world.said.count("CannotRepartition") == 1
+    is_exact(world)
+
+
 def test_a_newer_edit_before_the_start_decides_anew():
     world = running()
     world.edit(**SPLIT)

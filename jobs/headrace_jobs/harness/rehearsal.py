@@ -317,8 +317,10 @@ class Rehearsal:
 
     def _look_back(self, spark_before: set[str]) -> str | None:
         """What another Spark has written into the forks tells whether the one before could read it."""
+        if not spark_before:
+            return None  # nobody noted it
         now = minor(self.session.version)
-        if not spark_before - {now}:
+        if spark_before == {now}:
             return None
         known = [name for name, replay in self._replays.items() if not replay.fork.is_new]
         places = (self.terms.from_run, self.directory)

@@ -80,15 +80,16 @@ def _partitions(context: Context, number: int | None) -> int | None:
     return pinned.spec.state.partitions if pinned is not None else None
 
 
-def given_up(context: Context, operation: Operation) -> StreamJobStatus | None:
+def given_up(context: Context) -> StreamJobStatus | None:
     """The status in which the run goes on with the number that its state has; None: it failed otherwise.
 
-    For a run with nothing to go back to: its code may be fine, and a job that is down helps nobody.
+    For a run with nothing to go back to, or not by itself: its code may be fine, and a job that is down helps
+    nobody.
     """
     run, last = context.status.run, context.status.last_termination
     if run is None or not run.repartition or last is None or last.error_class != CANNOT_REPARTITION:
         return None
-    has = _partitions(context, operation.state_run or operation.from_run)
+    has = _partitions(context, run.number - 1) or _partitions(context, run.number)
     kept = run.model_copy(update={"repartition": False, "state_partitions": has})
     return context.status.model_copy(update={"run": kept})
 

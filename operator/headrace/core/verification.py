@@ -76,6 +76,8 @@ def _after_end(context: Context, ended: Ended) -> Decision:
     if ended.ending is Ending.COMPLETED:
         return follow(_promoted(context), ended)
     if operation is None or operation.step == "Undecided":
+        if (kept := repartition.given_up(context)) is not None:
+            return _unsplit(context.with_status(kept), ended.message)
         return _with_verdict(follow(context, ended), operation)
     if (problem := _fault(ended, context.status.restarts)) is not None:
         return _failed(context, operation, problem).saying(ending_said(ended))
@@ -186,15 +188,14 @@ def _with_verdict(decision: Decision, operation: Operation | None) -> Decision:
 def _failed(context: Context, operation: Operation, problem: Problem) -> Decision:
     if operation.kind == "Rollback":
         return _failed_rollback(context, operation, problem)
+    manual = context.job.spec.upgrade.rollback == "Manual"
+    kept = repartition.given_up(context)
+    if kept is not None and (manual or not _can_return(context, operation)):
+        return _unsplit(context.with_status(kept), problem.message)
     if not _can_return(context, operation):
-        if (kept := repartition.given_up(context, operation)) is not None:
-            why = "the state stays split as it is; to try again, change spec.restartNonce"
-            again = start_next(context.with_status(kept), why)
-            said = f"run {operation.to_run} {problem.message}: {why}"
-            return again.saying(Sentence(repartition.CANNOT_REPARTITION, said))
         # There is nothing better than to try again.
         return keep_alive(context.with_status(context.status.model_copy(update={"operation": None})))
-    if context.job.spec.upgrade.rollback == "Manual":
+    if manual:
         undecided = operation.model_copy(
             update={"step": "Undecided", "step_at": context.now, "problem": problem.message}
         )
@@ -202,6 +203,15 @@ def _failed(context: Context, operation: Operation, problem: Problem) -> Decisio
         said = Sentence("VerificationFailed", f"run {operation.to_run} {problem.message}")
         return _with_verdict(keep_alive(after), undecided).saying(said)
     return _roll_back(context, operation, problem)
+
+
+def _unsplit(context: Context, problem: str) -> Decision:
+    """It goes on with the number of state partitions that it has."""
+    run = context.status.run
+    assert run is not None  # it is what goes on
+    why = "the state stays split as it is; to try again, change spec.restartNonce"
+    said = Sentence(repartition.CANNOT_REPARTITION, f"run {run.number}: {problem}. {why}")
+    return start_next(context, why).saying(said)
 
 
 def _can_return(context: Context, operation: Operation) -> bool:
