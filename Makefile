@@ -119,6 +119,11 @@ bench-cluster: setup ## Starts of the cluster, image sizes; takes a running clus
 bench-submit: setup ## What a StreamJob costs the operator, on a real API server without pods
 	@$(PY) bench/submit.py
 
+.PHONY: bench-upgrade
+bench-upgrade: setup ## The gap of warm, cold and delete-and-recreate upgrades, on a real cluster (needs root)
+	$(PY) -m tests.e2e
+	@$(PY) bench/upgrade.py
+
 .PHONY: clean
 clean: ## Remove what the targets made in this checkout (caches outside it stay)
 	rm -rf .venv .headrace dist build bench/results .pytest_cache .ruff_cache .hypothesis .import_linter_cache jobs/headrace_jobs/jars
