@@ -108,6 +108,10 @@ bench: setup ## Speed, as ratios in one run; one JSON line per figure, results i
 bench-autoscale: setup ## The autoscaler against its peers in simulated time (TRACES=dir; default ../shared/traces)
 	@nice $(PY) -m bench.autoscale $(if $(TRACES),--traces $(TRACES))
 
+.PHONY: bench-soak
+bench-soak: setup ## A compressed day on the cluster beside the simulator's prediction: 25 minutes, as root
+	@$(PY) -m bench.soak
+
 .PHONY: bench-cluster
 bench-cluster: setup ## Starts of the cluster, image sizes; takes a running cluster of this machine down
 	@$(PY) bench/cluster.py
@@ -115,6 +119,11 @@ bench-cluster: setup ## Starts of the cluster, image sizes; takes a running clus
 .PHONY: bench-submit
 bench-submit: setup ## What a StreamJob costs the operator, on a real API server without pods
 	@$(PY) bench/submit.py
+
+.PHONY: bench-upgrade
+bench-upgrade: setup ## The gap of warm, cold and delete-and-recreate upgrades, on a real cluster (needs root)
+	$(PY) -m tests.e2e
+	@$(PY) bench/upgrade.py
 
 .PHONY: clean
 clean: ## Remove what the targets made in this checkout (caches outside it stay)

@@ -1,5 +1,6 @@
 """The job of most tests: a Kafka topic, counted by key into another one."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tests.cluster.processes import wait_until
@@ -35,6 +36,12 @@ class Topic:
     def produce(self, count: int, *, rate: float = 1e9) -> None:
         self.services.produce(self.name, first=self.produced, count=count, keys=KEYS, rate=rate)
         self.produced += count
+
+    def produce_at(self, rates: Sequence[float], *, step_seconds: float) -> None:
+        """At one rate after the other."""
+        self.produced += self.services.produce_at(
+            self.name, rates, step=step_seconds, first=self.produced, keys=KEYS
+        )
 
     def counted(self) -> dict[str, tuple[int, int]]:
         """The last word on each key. Every count ever written must have been true: n never goes back."""

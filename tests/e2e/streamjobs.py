@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.api.names import attempt_name, executor_set_name
+from headrace.api.names import attempt_name, candidate_name, candidate_set_name, executor_set_name
 from tests.cluster.processes import NotReadyError, wait_until
 from tests.cluster.provider import Cluster
 from tests.e2e.install import Installed
@@ -119,8 +119,13 @@ class Job:
 
     def driver(self) -> Object:
         """The pod of the attempt that the status names."""
-        run = self.status()["run"]
-        return self.pod(attempt_name(self.name, run["number"], run["attempt"]["number"]))
+        run, candidate = self.status()["run"], self._candidate()
+        own = attempt_name(self.name, run["number"], run["attempt"]["number"])
+        return self.pod(own if candidate is None else candidate_name(self.name, candidate))
+
+    def _candidate(self) -> int | None:
+        """The one that took over as the attempt, where it did."""
+        return self.status()["run"]["attempt"].get("activation", {}).get("candidate")
 
     def pod(self, name: str) -> Object:
         return self.cluster.api.get(f"/api/v1/namespaces/{self.namespace}/pods/{name}").need()
@@ -140,7 +145,12 @@ class Job:
         return [pod["metadata"]["name"] for pod in self.pods("driver") if runs(pod)]
 
     def executors_ready(self) -> int:
-        name = executor_set_name(self.name, self.epoch())
+        candidate = self._candidate()
+        name = (
+            executor_set_name(self.name, self.epoch())
+            if candidate is None
+            else candidate_set_name(self.name, candidate)
+        )
         path = f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets/{name}"
         answer = self.cluster.api.get(path)
         return answer.body["status"].get("readyReplicas", 0) if answer.ok else 0

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from headrace.cli.kubectl import main as kubectl_streamjob
+from tests.e2e.hpa import ExternalMetric, autoscaler
 from tests.e2e.kafka_counts import Topic
 from tests.e2e.nodes import own_nodes
 from tests.e2e.services import Services
@@ -43,6 +44,7 @@ def topic(services: Services) -> Topic:
 
 @pytest.fixture(scope="module")
 def job(job_named: Callable[..., Job], services: Services, topic: Topic) -> Job:
+    """One for all tests here, in whatever order: what a test changes, it puts back."""
     ramp = job_named("ramp")
     ramp.write_code("ramp-code", SLOW_COUNT)
     spec = a_spec(services, code="ramp-code", args=[services.bootstrap, topic.name])
@@ -54,6 +56,7 @@ def job(job_named: Callable[..., Job], services: Services, topic: Topic) -> Job:
             "autoscaling": {"max": 3, "lagObjective": "60s"},
         }
     )
+    ramp.wait_ready(seconds=600)
     return ramp
 
 
@@ -81,7 +84,7 @@ def explain(job: Job, *more: str) -> str:
 
 
 def test_executors_follow_the_load_from_one_to_three_and_back(job: Job, topic: Topic):
-    driver = job.wait_ready(seconds=400)
+    driver, epoch = job.wait_ready(), job.epoch()
     with load(topic, rate=15, seconds=90):
         job.wait_reason("Measured", kind="LagKnown", seconds=400)
     with load(topic, rate=110, seconds=240):
@@ -93,7 +96,7 @@ def test_executors_follow_the_load_from_one_to_three_and_back(job: Job, topic: T
         job.wait(lambda: len(job.pods("executor")) == 1, what="one executor", seconds=120)
     topic.wait_exact(seconds=300)
     assert job.driver()["metadata"]["uid"] == driver["metadata"]["uid"]
-    assert job.epoch() == 1
+    assert job.epoch() == epoch
     assert "executors" in up
     ring = json.loads(explain(job, "-o", "json"))
     moves = [(one["asked"], one["target"]) for one in ring["decisions"] if one["asked"] != one["target"]]
@@ -117,3 +120,105 @@ def test_a_broker_that_is_away_freezes_the_number(job: Job, services: Services):
         assert job.status()["lag"]["band"] == "Unknown"
     finally:
         nodes.signal_container(kafka, "kafka", signal.SIGCONT)
+
+
+def report(job: Job) -> dict:
+    """What the driver's agent says of its one query."""
+    asked = ["python3", "-m", "headrace_jobs.harness.ask", "--run-file", "/etc/headrace/run/run.json"]
+    driver = job.driver()["metadata"]["name"]
+    text = job.cluster.kubectl(
+        "exec", "-n", job.namespace, driver, "-c", "driver", "--", *asked, "/v1/status"
+    )
+    (query,) = json.loads(text)["queries"]
+    return query
+
+
+def test_partitions_that_are_added_are_noticed(job: Job, topic: Topic, services: Services):
+    driver = job.wait_ready()
+    services.add_partitions(topic.name, partitions=9)
+    topic.produce(400)
+
+    def seen() -> set[str]:
+        return set(((report(job)["lag"] or {}).get("offsets") or {}).get("partitions") or {})
+
+    wanted = {f"{topic.name}/{number}" for number in range(9)}
+    job.wait(lambda: seen() == wanted, what="nine partitions in the driver's report", seconds=120)
+    topic.wait_exact(seconds=240)
+    assert job.driver()["metadata"]["uid"] == driver["metadata"]["uid"]
+
+
+def arrival(job: Job, services: Services) -> float | None:
+    """As Prometheus would read it from the operator."""
+    leader = job.operator.leader()
+    assert leader is not None
+    page = services.http_text(f"http://{leader['status']['podIP']}:8080/metrics")
+    mine = f'headrace_job_arrival_rows_per_second{{job="{job.name}",namespace="{job.namespace}"}}'
+    found = [line.rpartition(" ")[2] for line in page.splitlines() if line.startswith(mine)]
+    return float(found[0]) if found else None
+
+
+def test_with_mode_off_a_horizontal_pod_autoscaler_sets_the_number(
+    job: Job, topic: Topic, services: Services
+):
+    metric = ExternalMetric(job.cluster.api, job.namespace, "ramp-arrival")
+    metric.define()
+    driver = job.wait_ready()
+    hpas = f"/apis/autoscaling/v2/namespaces/{job.namespace}/horizontalpodautoscalers"
+
+    def told() -> float | None:
+        """The adapter: what the operator says is what the HPA sees."""
+        if (value := arrival(job, services)) is not None:
+            metric.tell(value)
+        return value
+
+    def count() -> int:
+        told()
+        return job.manifest()["spec"]["executors"]["count"]
+
+    try:
+        job.edit({"autoscaling": {"mode": "Off"}})
+        job.wait(lambda: told() is not None, what="a number for the HPA", seconds=120)
+        manifest = autoscaler(job.name, metric.name, rows_per_executor=40, most=3)
+        job.cluster.api.apply(f"{hpas}/{job.name}", manifest).need()
+        with load(topic, rate=110, seconds=150):
+            job.wait(lambda: count() == 3, what="three executors, by the HPA", seconds=300)
+            job.wait(lambda: job.executors_ready() == 3, what="three executors", seconds=180)
+        job.wait(lambda: count() == 1, what="one executor, by the HPA", seconds=600)
+        job.wait(lambda: len(job.pods("executor")) == 1, what="one executor", seconds=120)
+        topic.wait_exact(seconds=300)
+        assert job.driver()["metadata"]["uid"] == driver["metadata"]["uid"]
+        assert job.reason("ScalingLimited") == "AutoscalingOff"
+    finally:
+        job.cluster.api.delete(f"{hpas}/{job.name}")
+        metric.remove()
+        job.edit({"autoscaling": {"mode": "Auto"}, "executors": {"count": 1}})
+
+
+def test_without_work_it_sleeps_and_work_wakes_it(job: Job, topic: Topic):
+    job.wait_ready()
+    # Until a batch has ended nobody knows the lag, and who does not know does not sleep.
+    topic.produce(100)
+    topic.wait_exact(seconds=300)
+    epoch, run = job.epoch(), job.status()["run"]["number"]
+    job.edit({"autoscaling": {"idle": {"after": "1m", "lookEvery": "10s"}}})
+    job.wait(lambda: job.reason() == "Sleeping" and job.is_ready(), what="sleep", seconds=400)
+    job.wait(lambda: not job.live_drivers() and not job.pods("executor"), what="nobody", seconds=120)
+
+    def looks() -> bool:
+        return any(
+            "running" in one["state"]
+            for pod in job.pods("lookout")
+            for one in pod["status"].get("containerStatuses", [])
+        )
+
+    job.wait(looks, what="a lookout", seconds=120)
+    assert job.condition("Asleep")["status"] == "True"
+    assert job.reason("Stalled") == "Sleeping"
+    topic.produce(300)
+    job.wait(lambda: job.reason() == "Running" and job.is_ready(), what="awake", seconds=300)
+    topic.wait_exact(seconds=300)
+    assert (job.epoch(), job.status()["run"]["number"]) == (epoch + 1, run)
+    woken = [one["message"] for one in job.events() if one["reason"] == "Woken"]
+    assert len(woken) == 1 and "rows wait" in woken[0], woken
+    job.wait(lambda: job.pods("lookout") == [], what="no lookout", seconds=60)
+    job.edit({"autoscaling": {"idle": None}})

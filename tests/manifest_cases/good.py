@@ -131,6 +131,10 @@ GOOD: dict[str, Manifest] = {
         executors={"count": 2},
         objectives={"latency": "500ms"},
     ),
+    "asleep without work": a_job(autoscaling={"max": 8, "idle": {}}),
+    "asleep as it is asked to": a_job(
+        autoscaling={"max": 8, "idle": {"after": "5m", "lookEvery": "10s", "maxSleep": "1h"}}
+    ),
     "scaled by somebody else": a_job(autoscaling={"mode": "Off", "max": 4}, executors={"count": 40}),
     "savepoints": a_job(
         savepoints={
@@ -148,7 +152,7 @@ GOOD: dict[str, Manifest] = {
         upgrade={
             "strategy": "Cold",
             "rehearsal": {"batches": 5, "timeLimit": "20m", "callForeachBatch": True},
-            "standby": {"maxAge": "1h"},
+            "standby": {"enabled": False, "maxAge": "1h"},
             "startTimeout": "20m",
             "verifyWindow": "10m",
             "rollback": "Manual",

@@ -98,6 +98,20 @@ class AnyLife(RuleBasedStateMachine):
         if driver.phase is AttemptPhase.RUNNING:
             self.world.stream.batch(f"run-{driver.run}", size=driver.run % 3 + 1, until=until)
 
+    @rule(partitions=st.sampled_from([8, 16, 32]))
+    def the_partitions_are_edited(self, partitions):
+        self.world.edit(state={"partitions": partitions})
+
+    @precondition(lambda self: self.world.driver is not None and self.world.driver.repartition)
+    @rule()
+    def driver_dies_in_the_middle_of_a_split(self):
+        driver = self.world.driver
+        if driver.phase is AttemptPhase.STARTING:
+            run, wanted = f"run-{driver.run}", self.world.pinned[driver.run].spec.state.partitions
+            self.world.stream.begin(run)
+            self.world.stream.split(run, wanted, until="state")
+            self.world.driver_ends(Ending.KILLED)
+
     @rule()
     def broken_code_is_saved(self):
         self.world.code = CodeProblem("job.py:1: oops")
@@ -157,8 +171,10 @@ class AnyLife(RuleBasedStateMachine):
     @invariant()
     def a_later_run_began_from_its_predecessor(self):
         for driver in self.world.drivers:
-            if driver.run > 1:
+            if driver.run > 1 and driver.order is None:
                 assert self.world.seeds[driver.run] == (driver.run - 1, None)
+            elif driver.copied:
+                assert self.world.copied[driver.run] == driver.run - 1
 
     @invariant()
     def every_row_is_in_the_sink_once(self):
@@ -221,6 +237,71 @@ AnyLife.TestCase.settings = settings(
 TestAnyLife = AnyLife.TestCase
 
 
+class WarmLife(AnyLife):
+    """The same with rehearsals: candidates wait, take over, and die when they like."""
+
+    @initialize()
+    def begin(self):
+        super().begin()
+        self.world.edit(upgrade={"strategy": "Rehearsed"})
+        self.world.settle()
+
+    @rule()
+    def candidate_goes_on(self):
+        self.world.rehearse()
+
+    @rule(ending=st.sampled_from(list(Ending)))
+    def candidate_ends(self, ending):
+        self.world.candidate_ends(ending)
+
+    @rule(silent=st.booleans())
+    def candidate_falls_silent(self, silent):
+        for candidate in self.world.candidates:
+            candidate.silent = silent
+
+    @rule(edits=st.booleans(), ticks=st.integers(1, 12))
+    def everything_goes_on_for_a_while(self, edits, ticks):
+        """Else chance seldom comes as far as a handover."""
+        if edits:
+            self.code_is_saved()
+        for _ in range(ticks):
+            self.world.pass_once()
+            self.world.drains_finish()
+            self.world.driver_runs()
+            self.world.driver_works()
+            self.world.rehearse()
+
+    @rule(problem=st.sampled_from([None, "503"]))
+    def candidates_cannot_copy(self, problem):
+        self.world.copy_problem = problem
+
+    @rule(held=st.booleans())
+    def a_savepoint_holds_upgrades(self, held):
+        self.world.held_by_savepoint = held
+
+    @invariant()
+    def what_was_rolled_back_is_what_is_said(self):
+        """Of what was refused, too."""
+        status = self.world.status
+        stands = status.rejected is not None and status.rejected.kind == "RolledBack"
+        rolled_back = status.condition("RolledBack")
+        assert (rolled_back is not None and rolled_back.status == "True") == stands
+
+    def teardown(self):
+        self.world.held_by_savepoint, self.world.copy_problem = False, None
+        self.candidate_falls_silent(False)
+        super().teardown()
+        assert not [one for one in self.world.candidates if one.ended is None]
+
+
+WarmLife.TestCase.settings = settings(AnyLife.TestCase.settings, max_examples=150)
+TestWarmLife = WarmLife.TestCase
+
+
+class LongWarmLife(WarmLife):
+    pass
+
+
 class LongLife(AnyLife):
     pass
 
@@ -229,3 +310,5 @@ LongLife.TestCase.settings = settings(
     max_examples=1500, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestLongLife = pytest.mark.full(LongLife.TestCase)
+LongWarmLife.TestCase.settings = LongLife.TestCase.settings
+TestLongWarmLife = pytest.mark.full(LongWarmLife.TestCase)

@@ -17,6 +17,7 @@ from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core import verification
 from headrace.core.actions import (
     Action,
+    ActivateCandidate,
     DrainAttempt,
     PinRun,
     RestoreRun,
@@ -24,6 +25,7 @@ from headrace.core.actions import (
     StartAttempt,
     StartCandidate,
     StopCandidate,
+    TakeSavepoint,
 )
 from headrace.core.model import (
     AttemptPhase,
@@ -47,16 +49,9 @@ from headrace.core.plan import plan
 from headrace.core.reports import seeded_queries
 from headrace.core.start import awaited_savepoint
 from headrace_jobs.store import seed_after_trial, seed_run
+from tests.sim.drivers import REHEARSALS, Driver, Rehearser
 from tests.sim.stream import INCOMPATIBLE, Stream
 
-# What a rehearsal finds in code of a kind; of all else it finds nothing.
-REHEARSALS = {
-    "crash": Ended(ending=Ending.APPLICATION_ERROR, message="ModuleNotFoundError: No module 'oops'"),
-    "crash-after-0": Ended(ending=Ending.QUERY_FAILED, error_class="KeyError", message="KeyError: 'price'"),
-    "other-meaning": Ended(ending=Ending.MEANING_CHANGED, message="query q: sum(a) became max(a)"),
-    "unfit": Ended(ending=Ending.QUERY_FAILED, error_class=INCOMPATIBLE, message="an aggregate was added"),
-    "slow": Ended(ending=Ending.REHEARSAL_TIMEOUT, message="not through within 10m"),
-}
 # As many as a driver makes before a test goes on.
 _BATCHES = 3
 EPOCH_START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,34 +59,6 @@ EPOCH_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 class OperatorKilled(Exception):
     pass
-
-
-@dataclass
-class Driver:
-    run: int
-    number: int
-    epoch: int
-    phase: AttemptPhase = AttemptPhase.STARTING
-    ended: Ended | None = None
-    drain_asked: bool = False
-    batches: int = 0
-    hangs: bool = False
-    stuck: bool = False
-
-    @property
-    def live(self) -> bool:
-        return self.phase is not AttemptPhase.ENDED
-
-
-@dataclass
-class Rehearser:
-    """A candidate."""
-
-    run: int
-    number: int
-    running: bool = False
-    ended: Ended | None = None
-    waiting: Problem | None = None
 
 
 @dataclass
@@ -106,6 +73,12 @@ class World:
     full: bool = False
     # How the next candidates end, instead of what their code does.
     rehearsals_end: list[Ended] = field(default_factory=list)
+    # Runs that a candidate has copied the state for: the operator does not see that.
+    copied: dict[int, int] = field(default_factory=dict)  # to_run -> from_run
+    # A savepoint before the upgrade, as the spec asks for it, does not come to an end.
+    held_by_savepoint: bool = False
+    # Why candidates cannot copy.
+    copy_problem: str | None = None
     pinned: dict[int, PinnedRun] = field(default_factory=dict)
     seeds: dict[int, tuple[int, str | None]] = field(default_factory=dict)  # to_run -> (from_run, from_uid)
     seeded_queries: dict[int, tuple[SeededQuery, ...]] = field(default_factory=dict)
@@ -115,6 +88,8 @@ class World:
     savepoints: dict[str, ObservedSavepoint] = field(default_factory=dict)
     earlier: EarlierLineage | None = None
     stream: Stream = field(default_factory=Stream)
+    # That of the image that drivers start with.
+    spark_version: str = "4.2.1"
     # What waits in the sources, if anybody knew.
     backlog: int | None = None
     recheck_at: datetime | None = None
@@ -129,16 +104,22 @@ class World:
     def observe(self) -> Observed:
         return Observed(
             code=self.code,
-            attempts=tuple(
-                ObservedAttempt(
-                    run=d.run,
-                    number=d.number,
-                    uid=f"uid-{d.run}-{d.number}",
-                    phase=d.phase,
-                    ended=d.ended,
-                    queries=(self._report(d),),
-                )
-                for d in self.drivers
+            attempts=(
+                *(
+                    ObservedAttempt(
+                        run=d.run,
+                        number=d.number,
+                        uid=f"uid-{d.run}-{d.number}" if d.order is None else d.order.uid,
+                        phase=d.phase,
+                        ended=d.ended,
+                        queries=(self._report(d),),
+                        waiting=d.waiting,
+                        activation=d.told,
+                        spark_version=d.spark_version if d.phase is AttemptPhase.RUNNING else None,
+                    )
+                    for d in self.drivers
+                ),
+                *self._named_as_attempt(),
             ),
             candidates=tuple(
                 ObservedCandidate(
@@ -147,17 +128,43 @@ class World:
                     uid=f"c{c.number}",
                     ended=c.ended,
                     running=c.running,
+                    standby=None if c.silent or not c.running else c.standby,
                     waiting=c.waiting,
                 )
                 for c in self.candidates
+                if c is not self._named()
             ),
             pinned=dict(self.pinned),
             seeded_runs=frozenset(self.seeds) | frozenset(self.restored),
             seeded_queries=dict(self.seeded_queries),
             seed_problem=self.seed_problem,
             earlier=self.earlier,
+            savepoints=() if self.held_by_savepoint else None,
             savepoint=self.savepoints.get(awaited_savepoint(self.job, self.status) or ""),
         )
+
+    def _named(self) -> Rehearser | None:
+        """The candidate that the status names as the attempt, and that has not heard of it."""
+        run = self.status.run
+        activation = run.attempt.activation if run is not None and run.attempt is not None else None
+        if activation is None:
+            return None
+        return next((c for c in self.candidates if c.number == activation.candidate), None)
+
+    def _named_as_attempt(self) -> list[ObservedAttempt]:
+        named, run = self._named(), self.status.run
+        if named is None or run is None or run.attempt is None:
+            return []
+        phase = AttemptPhase.STARTING if named.ended is None else AttemptPhase.ENDED
+        return [
+            ObservedAttempt(
+                run=run.number,
+                number=run.attempt.number,
+                uid=f"c{named.number}",
+                phase=phase,
+                ended=named.ended,
+            )
+        ]
 
     def _report(self, driver: Driver) -> QueryReport:
         return QueryReport(
@@ -197,32 +204,45 @@ class World:
         match action:
             case PinRun():
                 code = self._code_digest() if action.like is None else self.pinned[action.like].code
-                self.pinned[action.run] = PinnedRun(revision=action.revision, code=code, spec=action.spec)
-            case SeedRun():
+                self.pinned[action.run] = PinnedRun(
+                    revision=action.revision, code=code, spec=action.spec, path=f"uid/run-{action.run}"
+                )
+            case SeedRun() | RestoreRun():
                 assert not [d for d in self.drivers if d.live], "state copied under a live writer"
                 if self.seed_problem is None:
                     self._seed(action)
-            case RestoreRun():
-                begun = self.status.beginning
-                assert begun is not None and begun.run == action.to_run, "copied what no status names"
-                assert not [d for d in self.drivers if d.live], "state copied under a live writer"
-                if self.seed_problem is None:
-                    self.restored[action.to_run] = (action.path, action.lineage, action.query)
             case StartAttempt():
                 return self._start(action)
             case StartCandidate():
                 return self._start_candidate(action)
+            case ActivateCandidate():
+                return self._activate(action)
+            case TakeSavepoint():
+                return False  # it is under way
             case StopCandidate():
+                assert self._named() is None or self._named().number != action.number, "a writer is killed"
                 self.candidates = [c for c in self.candidates if c.number != action.number]
             case DrainAttempt():
-                for driver in self.drivers:
-                    if (driver.run, driver.number) == (action.run, action.attempt) and not driver.drain_asked:
-                        driver.drain_asked = True
-                        return True
-                return False
+                return self._drain(action)
         return True
 
-    def _seed(self, action: SeedRun) -> None:
+    def _drain(self, action: DrainAttempt) -> bool:
+        named, run = self._named(), self.status.run
+        if named is not None and (run.number, run.attempt.number) == (action.run, action.attempt):
+            did, named.ended = named.ended is None, named.ended or Ended(ending=Ending.DRAINED)
+            return did
+        for driver in self.drivers:
+            if (driver.run, driver.number) == (action.run, action.attempt) and not driver.drain_asked:
+                driver.drain_asked = True
+                return True
+        return False
+
+    def _seed(self, action: SeedRun | RestoreRun) -> None:
+        if isinstance(action, RestoreRun):
+            begun = self.status.beginning
+            assert begun is not None and begun.run == action.to_run, "copied what no status names"
+            self.restored[action.to_run] = (action.path, action.lineage, action.query)
+            return
         store, source, target = self.stream.store, f"run-{action.from_run}", f"run-{action.to_run}"
         if action.handover is None or action.from_uid is not None:
             done = seed_run(store, source, target)
@@ -246,12 +266,46 @@ class World:
             return False
         assert action.run in self.pinned, "a run was rehearsed that is not pinned"
         assert not any(c.ended is None for c in self.candidates), "two candidates at once"
-        self.candidates.append(Rehearser(action.run, action.number))
+        self.candidates.append(Rehearser(action.run, action.number, repartition=action.repartition))
         return True
+
+    def _activate(self, action: ActivateCandidate) -> bool:
+        """From here on it is a driver: the order has reached it."""
+        run = self.status.run
+        named = run.attempt.activation if run is not None and run.attempt is not None else None
+        assert named is not None and named.candidate == action.number, "ordered what no status names"
+        assert not [d for d in self.drivers if d.live and d.order != action], "a second writer was activated"
+        again = next((d for d in self.drivers if d.order == action), None)
+        if again is not None:
+            did, again.refusal = bool(again.refusal), ""
+            return did
+        candidate = next((c for c in self.candidates if c.number == action.number), None)
+        if candidate is None or candidate.ended is not None or not candidate.standby or candidate.silent:
+            return False
+        self.candidates.remove(candidate)
+        self.drivers.append(Driver(action.run, action.attempt, action.epoch, order=action))
+        return True
+
+    def _take_over(self, driver: Driver, order: ActivateCandidate) -> bool:
+        """It copies what is new of the state; whether it has, and is about to begin."""
+        if driver.refusal:
+            return False
+        if driver.copied:
+            return True
+        source = self.status.run.attempt.activation.from_run
+        last = self.stream.last(f"run-{source}")
+        if self.copy_problem is not None:
+            driver.refusal = f"StoreUnavailable: {self.copy_problem}"
+        elif last.pending and not order.accept_pending:
+            driver.refusal = "PendingBatch: batch 4 of query q has begun and not ended"
+        else:
+            seed_run(self.stream.store, f"run-{source}", f"run-{driver.run}")
+            self.copied[driver.run], driver.copied = source, True
+        return False
 
     def rehearse(self) -> bool:
         """One step of a candidate that lives; whether it did anything."""
-        candidate = next((c for c in self.candidates if c.ended is None), None)
+        candidate = next((c for c in self.candidates if c.ended is None and not c.standby), None)
         if candidate is None:
             return False
         code = self.pinned[candidate.run].code
@@ -263,16 +317,34 @@ class World:
             candidate.running = True
         elif self.rehearsals_end:
             candidate.ended = self.rehearsals_end.pop(0)
-        else:
+        elif code in REHEARSALS or candidate.repartition or not self.job.spec.upgrade.standby.enabled:
             candidate.ended = REHEARSALS.get(code, Ended(ending=Ending.REHEARSED))
+        else:
+            candidate.standby = True
         return True
+
+    def candidate_ends(self, ending: Ending) -> None:
+        """Whoever waits, or is about to take over."""
+        for candidate in self.candidates:
+            candidate.ended = candidate.ended or Ended(ending=ending)
+        for driver in self.drivers:
+            if driver.live and driver.order is not None and driver.phase is AttemptPhase.STARTING:
+                self.driver_ends(ending)
 
     def _start(self, action: StartAttempt) -> bool:
         if any((d.run, d.number) == (action.run, action.attempt) for d in self.drivers):
             return False  # a name is used once
         assert not [d for d in self.drivers if d.live], "a second writer was started"
+        assert not [c for c in [self._named()] if c and not c.ended], "a second writer was started"
         assert action.run in self.pinned, "a run was started that is not pinned"
-        self.drivers.append(Driver(action.run, action.attempt, action.epoch))
+        driver = Driver(
+            action.run,
+            action.attempt,
+            action.epoch,
+            repartition=action.repartition,
+            spark_version=self.spark_version,
+        )
+        self.drivers.append(driver)
         return True
 
     # ---- what befalls it ----------------------------------------------------------------------------
@@ -287,10 +359,13 @@ class World:
         if driver is None or driver.phase is not AttemptPhase.STARTING:
             return
         code, run = self.pinned[driver.run].code, f"run-{driver.run}"
-        if code.startswith("never"):
+        if code.startswith("never") or (driver.order and not self._take_over(driver, driver.order)):
             return
         self.stream.begin(run)
-        if code == "crash":
+        wanted = self.pinned[driver.run].spec.state.partitions
+        if driver.repartition and not self.stream.split(run, wanted):
+            self.driver_ends(Ending.REFUSED, "a batch has begun", error_class="CannotRepartition")
+        elif code == "crash":
             self.driver_ends(Ending.APPLICATION_ERROR, "ModuleNotFoundError: No module named 'oops'")
         elif not self.stream.can_read(run, _state_format(code)):
             self.driver_ends(Ending.QUERY_FAILED, "the state does not fit", error_class=INCOMPATIBLE)
@@ -303,15 +378,17 @@ class World:
         if driver is None or driver.phase is not AttemptPhase.RUNNING or driver.hangs:
             return False
         code, run = self.pinned[driver.run].code, f"run-{driver.run}"
+        wanted = self.pinned[driver.run].spec.state.partitions
         crashes_after = int(code.removeprefix("crash-after-")) if code.startswith("crash-after-") else None
         if code.startswith("hang"):
-            self.stream.batch(run, size=_size(code), until="offsets")
+            self.stream.batch(run, size=_size(code), until="offsets", partitions=wanted)
             driver.hangs = True
         elif driver.batches == crashes_after:
-            self.stream.batch(run, size=_size(code), until="sink")
+            self.stream.batch(run, size=_size(code), until="sink", partitions=wanted)
             self.driver_ends(Ending.QUERY_FAILED, "KeyError: 'price'")
         elif driver.batches < _BATCHES:
-            self.stream.batch(run, size=_size(code), state_format=_state_format(code))
+            kind = _state_format(code)
+            self.stream.batch(run, size=_size(code), state_format=kind, partitions=wanted)
             driver.batches += 1
         else:
             return False
@@ -357,11 +434,11 @@ class World:
         """Let everything that can happen by itself happen, until nothing is done any more."""
         for _ in range(passes):
             did = self.pass_once()
-            before = [driver.phase for driver in self.drivers]
+            before = [(driver.phase, driver.copied) for driver in self.drivers]
             self.drains_finish()
             self.driver_runs()
             worked = self.driver_works() or self.rehearse()
-            moved = before != [driver.phase for driver in self.drivers]
+            moved = before != [(driver.phase, driver.copied) for driver in self.drivers]
             if not did and not moved and not worked and not self._time_passes():
                 return
         raise AssertionError(f"never settles: {self.status.state}")

@@ -45,8 +45,12 @@ app.kubernetes.io/component: operator
 - apiGroups: [headrace.dev]
   resources: [streamjobs/finalizers, streamsavepoints/finalizers]
   verbs: [update]
+# patch: only of the labels of a rehearsed driver, just before it takes over.
 - apiGroups: [""]
-  resources: [pods, configmaps]
+  resources: [pods]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [configmaps]
   verbs: [get, list, watch, create, delete]
 - apiGroups: [""]
   resources: [services]

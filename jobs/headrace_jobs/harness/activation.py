@@ -95,7 +95,8 @@ class Activation:
         with self._timed("copy"):
             # Before the copy: once a run is seeded, the one it came from may not go on.
             self._check_boundaries(order)
-            seed_run(rehearsal.store, rehearsal.terms.from_run, order.run)
+            # With the files that this program was fetched as: another attempt of the run gets the same.
+            seed_run(rehearsal.store, rehearsal.terms.from_run, order.run, code_of=rehearsal.fetched)
         with self._timed("claim"):
             rehearsal.control.claim(run_file, claim_body(run_file))
         return run_file

@@ -55,6 +55,11 @@ def options_to_add(kafka: Kafka, given: Mapping[str, str]) -> dict[str, str]:
     return added
 
 
+def references_of(kafka: Kafka | None) -> frozenset[str]:
+    """Values that the manifest gives: they name secrets, and hold none."""
+    return frozenset(options_to_add(kafka, {}).values()) if kafka is not None else frozenset()
+
+
 def names_other_brokers(kafka: Kafka, given: Mapping[str, str]) -> bool:
     """The manifest's password is for the manifest's brokers: it is not shown to others."""
     named = given.get(BOOTSTRAP)

@@ -17,6 +17,7 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets, SourceOffsets
+from headrace_jobs.harness.source_notes import NotNoted, kafka_note
 
 log = logging.getLogger("headrace")
 
@@ -40,6 +41,9 @@ class KafkaTopics:
     find_query: FindQuery
     """The query in the JVM, by its name."""
 
+    references: frozenset[str] = frozenset()
+    """Values of settings that name a secret and are none."""
+
     # With the run of the query; None where it cannot be looked at.
     _sources: dict[tuple[str, int], tuple[str, KafkaSource | None]] = field(default_factory=dict)
 
@@ -60,10 +64,17 @@ class KafkaTopics:
                 committed = source.began_at(execution.sparkSession(), stream)
             return source.look(committed, planned)
         except Py4JJavaError as error:
-            raise LookFailed(f"Kafka does not tell its offsets: {_said(error)}") from None
+            raise LookFailed(f"Kafka does not tell its offsets: {innermost(error)}") from None
         except Py4JError as error:
             # A Spark made otherwise inside, or one that is just ending: others are to be measured, too.
             raise LookFailed(f"Spark does not tell its offsets: {str(error)[:300]}") from None
+
+    def note(self, query: str, index: int) -> dict[str, Any]:
+        """Raises NotNoted. Of a source that was looked at before."""
+        known = self._sources.get((query, index))
+        if known is None or known[1] is None:
+            raise NotNoted("its sources were not looked at yet")
+        return known[1].note(self.references)
 
     def _source(self, query: str, index: int, run_id: str, stream: Any) -> KafkaSource | None:
         known = self._sources.get((query, index))
@@ -97,6 +108,7 @@ class KafkaSource:
         theirs = stream.kafkaOffsetReader()
         self._strategy = _private(theirs, "consumerStrategy")
         self._params = jvm.java.util.HashMap(theirs.driverKafkaParams())
+        self._given = {str(key): str(value) for key, value in dict(self._params).items()}
         for key, value in _PATIENCE.items():
             self._params.put(key, value)
         kafka = jvm.org.apache.spark.sql.kafka010
@@ -136,6 +148,10 @@ class KafkaSource:
             planned_rows=_between(committed, planned),
         )
 
+    def note(self, references: frozenset[str]) -> dict[str, Any]:
+        options = {key: self._options.get(key) for key in ("subscribe", "subscribepattern", "assign")}
+        return kafka_note(self._given, options, references=references)
+
     def began_at(self, session: Any, stream: Any) -> Mapping[str, int] | None:
         """From the checkpoint, where Spark notes it before it plans the first batch."""
         if self._began_at is None:
@@ -162,7 +178,7 @@ class KafkaSource:
             try:
                 self._read(missing[:_READ_AT_ONCE])
             except Py4JJavaError as error:
-                log.debug("the oldest unread records cannot be read: %s", _said(error))
+                log.debug("the oldest unread records cannot be read: %s", innermost(error))
         return {name: age for (name, _), age in self._ages.items()}
 
     def _read(self, places: list[tuple[str, int]]) -> None:
@@ -206,23 +222,25 @@ class KafkaSource:
         if now >= self._retention_due:
             self._retention_due = now + _RETENTION_SECONDS
             try:
-                known = [self._retention_of_topic(topic) for topic in sorted(topics)]
+                known = [retention_of(self._jvm, self._reader.admin(), topic) for topic in sorted(topics)]
                 self._retention = min((one for one in known if one is not None), default=None)
             except Py4JJavaError as error:
                 # No right to read it, most likely: the movement of the first offset still tells.
-                log.info("how long the topics keep their rows is not known: %s", _said(error))
+                log.info("how long the topics keep their rows is not known: %s", innermost(error))
         return self._retention
 
-    def _retention_of_topic(self, topic: str) -> float | None:
-        config = self._jvm.org.apache.kafka.common.config.ConfigResource
-        kind = getattr(self._jvm.org.apache.kafka.common.config, "ConfigResource$Type").TOPIC
-        resource = config(kind, topic)
-        found = self._reader.admin().describeConfigs(self._jvm.java.util.List.of(resource)).all().get()
-        entries = found.get(resource)
-        if "delete" not in entries.get("cleanup.policy").value():
-            return None
-        milliseconds = int(entries.get("retention.ms").value())
-        return milliseconds / 1000 if milliseconds >= 0 else None
+
+def retention_of(jvm: Any, admin: Any, topic: str) -> float | None:
+    """How long it keeps a row, in seconds; None if it does not delete by time."""
+    config = jvm.org.apache.kafka.common.config.ConfigResource
+    kind = getattr(jvm.org.apache.kafka.common.config, "ConfigResource$Type").TOPIC
+    resource = config(kind, topic)
+    found = admin.describeConfigs(jvm.java.util.List.of(resource)).all().get()
+    entries = found.get(resource)
+    if "delete" not in entries.get("cleanup.policy").value():
+        return None
+    milliseconds = int(entries.get("retention.ms").value())
+    return milliseconds / 1000 if milliseconds >= 0 else None
 
 
 def _sources(execution: Any) -> Any:
@@ -276,7 +294,7 @@ def _number(value: str | None) -> int | None:
     return int(value) if value is not None and value.isdigit() else None
 
 
-def _said(error: Py4JJavaError) -> str:
+def innermost(error: Py4JJavaError) -> str:
     """The innermost words, without the trace."""
     link = error.java_exception
     while (cause := link.getCause()) is not None:

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlparse
 
 from headrace_jobs.harness.lag_age import OffsetHistory
 from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets, SourceOffsets, together
+from headrace_jobs.harness.source_notes import NotNoted, SourceNotes
 from headrace_jobs.harness.view import NO_PROGRESS_YET, Lag, iso
 
 _DESCRIBED = re.compile(r"^(?P<kind>\w+)\[(?P<where>.*?)\]?$", re.DOTALL)
@@ -34,6 +35,10 @@ class LiveTopics(Protocol):
 
     def descriptions(self, query: str) -> list[str]: ...
 
+    def note(self, query: str, index: int) -> dict[str, Any]:
+        """For who looks at them when no driver does. Raises NotNoted."""
+        ...
+
 
 class LagMeter:
     """Measures the queries of one run. For one thread.
@@ -43,11 +48,16 @@ class LagMeter:
     """
 
     def __init__(
-        self, run_path: str, topics: LiveTopics | None = None, clock: Callable[[], float] = time.time
+        self,
+        run_path: str,
+        topics: LiveTopics | None = None,
+        clock: Callable[[], float] = time.time,
+        notes: SourceNotes | None = None,
     ) -> None:
         self._run_directory = local_directory(run_path)
         self._topics = topics
         self._clock = clock
+        self._notes = notes
         self._read_files: dict[tuple[str, int], ReadFiles] = {}
         self._histories: dict[str, OffsetHistory] = {}
 
@@ -62,7 +72,25 @@ class LagMeter:
             return NO_PROGRESS_YET
         at = _moment_of(progress) or self._clock()
         lag = total([self._of_source(query, index, source, at) for index, source in enumerate(sources)])
-        return self._aged(query, lag)
+        return replace(self._aged(query, lag), no_lookout=self._no_lookout(query, sources))
+
+    def _no_lookout(self, query: str, sources: list[dict[str, Any]]) -> str | None:
+        if self._notes is None:
+            return "a rehearsal notes nothing"
+        try:
+            noted = [self._note_of(query, index, source) for index, source in enumerate(sources)]
+        except NotNoted as reason:
+            return str(reason)
+        return self._notes.keep(query, noted)
+
+    def _note_of(self, query: str, index: int, source: dict[str, Any]) -> dict[str, Any]:
+        kind, where = _kind_and_place(source.get("description") or "")
+        if kind == "KafkaV2" and self._topics is not None:
+            return self._topics.note(query, index)
+        directory = local_directory(where) if kind == "FileStreamSource" else None
+        if directory is not None and self._run_directory is not None:
+            return {"kind": "files", "index": index, "directory": str(directory)}
+        raise NotNoted(f"nobody but the driver can look at the source {kind}")
 
     def _of_source(self, query: str, index: int, source: dict[str, Any], at: float) -> Lag:
         description = source.get("description") or ""

@@ -66,12 +66,18 @@ class ScalingRing:
             self._ring = with_news(self._ring, news)
         self._changed.set()
 
+    def read_again(self) -> None:
+        """Another driver has written there since: of a candidate that takes over, the one before it."""
+        with self._lock:
+            self._ring, self._read = empty(), False
+        self._changed.set()
+
     def _work(self) -> None:
-        while not self._read_once():
-            time.sleep(_RETRY_SECONDS)
+        self._read_in_the_end()
         while True:
             self._changed.wait()
             self._changed.clear()
+            self._read_in_the_end()
             with self._lock:
                 content = json.dumps(self._ring)
             try:
@@ -80,6 +86,10 @@ class ScalingRing:
                 log.warning("the autoscaler's decisions cannot be kept: %s", error)
                 time.sleep(_RETRY_SECONDS)
                 self._changed.set()
+
+    def _read_in_the_end(self) -> None:
+        while not self._read and not self._read_once():
+            time.sleep(_RETRY_SECONDS)
 
     def _read_once(self) -> bool:
         try:

@@ -17,6 +17,7 @@ from headrace_jobs.harness.checkpoint_control import CheckpointControl
 from headrace_jobs.harness.driver_jvm import Gateway
 from headrace_jobs.harness.endings import Event, QueryEnd
 from headrace_jobs.harness.failure import UserCode
+from headrace_jobs.harness.kafka import references_of
 from headrace_jobs.harness.kafka_defaults import give_kafka_defaults
 from headrace_jobs.harness.kafka_lag import KafkaTopics
 from headrace_jobs.harness.lag import LagMeter
@@ -27,7 +28,9 @@ from headrace_jobs.harness.muting import Readers
 from headrace_jobs.harness.observer import MeasureLag, Observer
 from headrace_jobs.harness.patches import Patches
 from headrace_jobs.harness.rehearsal import Rehearsal
+from headrace_jobs.harness.repartition import Repartition
 from headrace_jobs.harness.session import guard_session, open_session
+from headrace_jobs.harness.source_notes import SourceNotes
 from headrace_jobs.harness.tracker import Tracker
 from headrace_jobs.harness.view import Lag
 from headrace_jobs.harness.writer import Start, take_over_writers
@@ -43,6 +46,7 @@ class SparkSide:
     control: CheckpointControl
     observer: Observer
     rehearsal: Rehearsal | None
+    repartition: Repartition | None
 
     def stop_spark(self) -> None:
         java_context: Any = self.session.sparkContext._jsc
@@ -88,6 +92,7 @@ def take_over_spark(
     functions.take_over(patches)
     meanings = Meanings(session, functions)
     store = functools.cache(lambda: open_store(run_file.store, options_in(run_file.spark_conf)))
+    repartition = _repartition(assignment, session, store)
     rehearsal = None
     if assignment.rehearsing:
         readers = Readers()
@@ -102,6 +107,7 @@ def take_over_spark(
             meanings=meanings,
             tell=hooks.tell,
             application_finished=hooks.application_finished,
+            repartition=repartition,
         )
     starts = beginnings(assignment, seed.result(), control.batches)
     launcher = _Launcher(assignment, registry, meanings, store, rehearsal, starts)
@@ -109,16 +115,16 @@ def take_over_spark(
     take_over_manager(patches, registry)
     context: Any = session.sparkContext
     tracker = Tracker(context._jvm, context._gateway, context._jsc.sc())
-    topics = KafkaTopics(context._jvm, registry.java_query)
+    topics = KafkaTopics(context._jvm, registry.java_query, references_of(run_file.kafka))
     observer = Observer(
         registry,
-        _lag_meter(assignment, topics),
+        _lag_meter(assignment, topics, store),
         time.monotonic,
         count_executors=tracker.executors,
         measure_skew=tracker.task_skew,
     )
     observer.start()
-    return SparkSide(session, registry, control, observer, rehearsal)
+    return SparkSide(session, registry, control, observer, rehearsal, repartition)
 
 
 @dataclass(frozen=True)
@@ -143,12 +149,26 @@ class _Launcher:
         return query
 
 
-def _lag_meter(assignment: Assignment, topics: KafkaTopics) -> MeasureLag:
+def _repartition(
+    assignment: Assignment, session: SparkSession, store: Callable[[], Store]
+) -> Repartition | None:
+    run_file = assignment.run_file
+    if run_file.repartition is None:
+        return None
+    return Repartition(
+        session, store(), run_file.directory, run_file.checkpoint_of, partitions=run_file.repartition
+    )
+
+
+def _lag_meter(assignment: Assignment, topics: KafkaTopics, store: Callable[[], Store]) -> MeasureLag:
     """Of the run that the driver works on: a candidate goes from the fork to the run."""
     meters: dict[str, LagMeter] = {}
 
     def measure(query: str, progress: dict[str, Any] | None) -> Lag:
         run_path = assignment.run_file.run_path
-        return meters.setdefault(run_path, LagMeter(run_path, topics)).measure(query, progress)
+        if run_path not in meters:
+            notes = None if assignment.rehearsing else SourceNotes(store, assignment.run_file.run)
+            meters[run_path] = LagMeter(run_path, topics, notes=notes)
+        return meters[run_path].measure(query, progress)
 
     return measure

@@ -27,6 +27,8 @@ class Lag:
     behind_since: str | None = None
     # Partition by partition, where the source has any.
     offsets: SourceOffsets | None = None
+    # Why nobody could look for work in the driver's place; None if somebody could.
+    no_lookout: str | None = "its sources are not noted yet"
 
 
 NO_PROGRESS_YET = Lag(known=False, rows=None, files=None, why="no batch has ended yet")
@@ -298,6 +300,7 @@ def _lag(lag: Lag) -> dict[str, Any]:
         "why": lag.why,
         "behindSince": lag.behind_since,
         "offsets": to_report(lag.offsets) if lag.known and lag.offsets is not None else None,
+        "lookout": {"able": lag.no_lookout is None, "why": lag.no_lookout},
     }
 
 

@@ -6,6 +6,7 @@ run-<n>/_code/pinned.json      written last when the application was copied from
 run-<n>/_code/<sha256>/<file>  the files themselves
 run-<n>/_plans/<query>.json    what the query's state means, as its driver noted at the first batch
 run-<n>/_sinks/<query>         what the query writes to, as Spark describes it
+run-<n>/_sources/<query>.json  where the query reads, for who looks for work while the job sleeps
 run-<n>/queries/<name>/        Spark's checkpoint of one query
 run-<n>/_logs/attempt-<k>.log  the end of the log of an attempt that failed
 run-<n>/_events/               Spark's event logs, where the job asks for them

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from headrace_jobs.store.errors import NotFoundError, SeedError, SourceChangedError
 from headrace_jobs.store.interface import Copy, Entry, Store
 from headrace_jobs.store.mirror import Wanted, mirror
+from headrace_jobs.store.partitions import undo_unfinished
 from headrace_jobs.store.runs import (
     LastBatches,
     Run,
@@ -64,6 +65,8 @@ def seed_run(
     done = earlier_seed(store, to_run, source=run_directory(from_run), replace=begins)
     if done is not None:
         return done
+    # Its driver may have been ended in the middle of one.
+    undo_unfinished(store, from_run)
     source, target = (f"{run_directory(run)}/queries/" for run in (from_run, to_run))
     sources = list(store.list(source))
     wanted = [_wanted(store, entry, source, target) for entry in sources]
@@ -117,7 +120,7 @@ def earlier_seed(store: Store, to_run: Run, *, source: str, replace: bool = Fals
     With `replace`, another seed goes as long as nobody has begun with it: it was a mistake, corrected since.
     """
     done = read_seed(store, to_run)
-    if done is not None and done.from_run == source:
+    if done is not None and _is_same_run(done.from_run, source, beside=run_directory(to_run)):
         return done
     if done is not None and not replace:
         raise SeedError(f"{run_directory(to_run)} was already seeded from {done.from_run}")
@@ -129,6 +132,14 @@ def earlier_seed(store: Store, to_run: Run, *, source: str, replace: bool = Fals
     if done is not None:
         store.delete_many([posixpath.join(run_directory(to_run), _MARKER)])
     return None
+
+
+def _is_same_run(one: str, other: str, *, beside: str) -> bool:
+    """A keeper sees all lineages of the job, and calls a run `<uid>/run-3`; a driver sees its own only, and
+    calls it `run-3`. Without a place, a run lies beside the one that it was copied into."""
+    here = posixpath.dirname(beside)
+    placed = (name if "/" in name else posixpath.join(here, name) for name in (one, other))
+    return len(set(placed)) == 1
 
 
 def copy_code(store: Store, from_run: Run | None, to_run: Run) -> None:

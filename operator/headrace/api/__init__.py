@@ -26,8 +26,9 @@ from headrace.api.savepoint import (
     StreamSavepointStatus,
     Verification,
 )
-from headrace.api.scaling import Autoscaling
+from headrace.api.scaling import Autoscaling, Idle
 from headrace.api.status import (
+    Activation,
     Attempt,
     Beginning,
     Candidate,
@@ -40,6 +41,7 @@ from headrace.api.status import (
     Rejection,
     Restarts,
     Run,
+    Sleep,
     StableRun,
     StreamJobStatus,
     Termination,
@@ -57,6 +59,7 @@ __all__ = [
     "ROLLBACK_ANNOTATION",
     "SAVEPOINT_FINALIZER",
     "VERSION",
+    "Activation",
     "Application",
     "Attempt",
     "Autoscaling",
@@ -68,6 +71,7 @@ __all__ = [
     "Duration",
     "ExecutorsStatus",
     "HistoryEntry",
+    "Idle",
     "LagStatus",
     "Memory",
     "Operation",
@@ -76,6 +80,7 @@ __all__ = [
     "Restarts",
     "Run",
     "SavedQuery",
+    "Sleep",
     "StableRun",
     "StartFrom",
     "StreamJob",

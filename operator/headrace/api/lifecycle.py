@@ -137,6 +137,11 @@ class Rehearsal(ApiModel):
 class Standby(ApiModel):
     """The rehearsed version waits, warm, for the handover."""
 
+    enabled: bool = live_field(
+        """Whether it waits. `false`: it ends when it has rehearsed well, and the new run starts cold; its
+        driver and executors then need room beside the old ones for the rehearsal only.""",
+        default=True,
+    )
     max_age: Duration = live_field(
         "When it has waited longer, its program runs again: values computed at its start go stale.",
         default=Duration("30m"),

@@ -39,6 +39,11 @@ def executor_set_name(job: str, epoch: int) -> str:
     return f"spark-s-{application_id(job, epoch)}-0"
 
 
+def candidate_set_name(job: str, number: int) -> str:
+    """The same for the executors of a candidate, also when it has taken over."""
+    return f"spark-s-{candidate_name(job, number)}-0"
+
+
 def attempt_name(job: str, run: int, attempt: int) -> str:
     """The driver pod of an attempt, and its Service and ConfigMap."""
     return f"{job}-r{run}-a{attempt}"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from headrace.api.cron import Cron, TimeZone
 from headrace.api.edits import SetValue
-from headrace.api.model import ApiModel, Broken, Items, live_field, plain_field, rule
+from headrace.api.model import ApiModel, Broken, Items, live_field, plain_field, rule, section
 from headrace.api.quantities import Duration
 
 
@@ -16,6 +16,58 @@ class Window(ApiModel):
     schedule: Cron = plain_field("When it begins, as a cron expression.")
     duration: Duration = plain_field("How long it lasts.")
     time_zone: TimeZone = plain_field("Time zone of `schedule`.", default="Etc/UTC")
+
+
+class Idle(ApiModel):
+    """A job without work sleeps: its driver and its executors go, its state stays. Only a small pod is left,
+    which looks whether there is work."""
+
+    after: Duration = live_field(
+        "How long a job must have had no work before it sleeps; a minute or more.", default=Duration("15m")
+    )
+    look_every: Duration = live_field(
+        """How often the end offsets of its sources are looked at while it sleeps: from 10 seconds to an hour.
+        More often where a source keeps its rows for less than four times as long.""",
+        default=Duration("1m"),
+    )
+    max_sleep: Duration = live_field(
+        """It is woken after this time also without work, which proves that it can still start; an hour or
+        more.""",
+        default=Duration("24h"),
+    )
+
+    @rule(cel="duration(self.after) >= duration('1m')", message="after must be 1m or more")
+    def after_a_while(self) -> Broken | None:
+        return _too_short("after", self.after, Duration("1m"))
+
+    @rule(
+        cel="duration(self.lookEvery) >= duration('10s') && duration(self.lookEvery) <= duration('1h')",
+        message="lookEvery must lie between 10s and 1h",
+    )
+    def looks_now_and_then(self) -> Broken | None:
+        if self.look_every.seconds <= 3600:
+            return _too_short("lookEvery", self.look_every, Duration("10s"))
+        return Broken(
+            message=f"lookEvery ({self.look_every}) is above 1h: work would wait for so long",
+            at=("lookEvery",),
+            fix="set lookEvery: 1h or less",
+            edits=(SetValue(("lookEvery",), "1h"),),
+        )
+
+    @rule(cel="duration(self.maxSleep) >= duration('1h')", message="maxSleep must be 1h or more")
+    def sleeps_for_a_while(self) -> Broken | None:
+        return _too_short("maxSleep", self.max_sleep, Duration("1h"))
+
+
+def _too_short(field: str, value: Duration, least: Duration) -> Broken | None:
+    if value.seconds >= least.seconds:
+        return None
+    return Broken(
+        message=f"{field} ({value}) is below {least}",
+        at=(field,),
+        fix=f"set {field}: {least} or more",
+        edits=(SetValue((field,), str(least)),),
+    )
 
 
 class Autoscaling(ApiModel):
@@ -39,6 +91,10 @@ class Autoscaling(ApiModel):
     lag_objective: Duration = live_field("How far behind its source the job may be.", default=Duration("1m"))
     blackout_windows: Items[Window] = live_field(
         "Times without scaling, data loss apart.", default=(), max_length=16
+    )
+    idle: Idle | None = section(
+        "Sleep while there is no work. Without it the job always runs; `idle: {}` takes the defaults.",
+        default=None,
     )
 
     @rule(cel="self.min <= self.max", message="min must not be above max")

@@ -32,6 +32,7 @@ ConditionType = Literal[
     "LagKnown",
     "ScalingLimited",
     "DataLossRisk",
+    "Asleep",
     "RolledBack",
     "Rehearsed",
     "Verified",
@@ -107,6 +108,25 @@ class Termination(StatusModel):
     user_frame: UserFrame | None = plain_field("Where in the user's code.", default=None)
     at: Timestamp | None = plain_field("When.", default=None)
     log_file: str | None = plain_field("Where the driver's log is kept.", default=None)
+    candidate: int | None = plain_field("The candidate that took over as this attempt.", default=None, ge=1)
+
+
+class Activation(StatusModel):
+    """A candidate that takes over as the first attempt of its run, warm. From the moment this is written it
+    counts as a writer: the order to take over may have reached it."""
+
+    candidate: int = plain_field("Its number.", ge=1)
+    uid: str = plain_field("Identity of its driver.")
+    from_run: int = plain_field("The run whose state it copies first.", ge=1)
+    handover: int | None = plain_field(
+        "The run whose end is the handover point, where that is not the run before: see `operation`.",
+        default=None,
+        ge=1,
+    )
+    seeded: bool = plain_field(
+        "The state was seen to be copied. Until then nothing may follow this attempt but the copy.",
+        default=False,
+    )
 
 
 class Attempt(StatusModel):
@@ -122,6 +142,10 @@ class Attempt(StatusModel):
         "Identity of its driver, once there is one; calls to its agent carry it.", default=None
     )
     started_at: Timestamp | None = plain_field("When it was started.", default=None)
+    activation: Activation | None = plain_field(
+        "How a candidate took over as this attempt; none of an attempt that was started as such.",
+        default=None,
+    )
 
 
 class Run(StatusModel):
@@ -131,6 +155,9 @@ class Run(StatusModel):
     revision: str = plain_field("Digest of the fields of the spec that make a run.")
     generation: int = plain_field("The generation of the spec it was made from.", default=0, ge=0)
     image: str | None = plain_field("The image, by digest where it is known.", default=None)
+    spark_version: str | None = plain_field(
+        "The version of Spark in that image, as its driver told.", default=None
+    )
     path: str | None = plain_field("Its path in the store.", default=None)
     seeded_from: str | None = plain_field(
         "Where its state comes from: a run, a savepoint, or `none`.", default=None
@@ -139,6 +166,15 @@ class Run(StatusModel):
         "What `spec.startFrom` said when the job began with this run.", default=None
     )
     changes: Items[str] = plain_field("Fields that differ from the run before.", default=(), max_length=32)
+    repartition: bool = plain_field(
+        "Its driver splits the state into `spec.state.partitions` before the queries start.", default=False
+    )
+    state_partitions: int | None = plain_field(
+        """Into how many partitions its state is split, where that is not what its spec says: a rollback
+        leaves the state as it is.""",
+        default=None,
+        ge=1,
+    )
     attempt: Attempt | None = plain_field("Its newest attempt.", default=None)
     started_at: Timestamp | None = plain_field("When it began.", default=None)
 
@@ -154,15 +190,18 @@ class Candidate(StatusModel):
     """A driver that rehearses the next run beside the one that runs. It writes nothing."""
 
     number: int = plain_field("Counts from 1 within the job.", ge=1)
-    state: Literal["Intended", "Started"] = plain_field(
-        "`Intended` is written before its driver is started, as for an attempt."
+    state: Literal["Intended", "Started", "Standby"] = plain_field(
+        """`Intended` is written before its driver is started, as for an attempt. In `Standby` it has
+        rehearsed well, and waits, warm, for the handover."""
     )
     tries: int = plain_field("How many there were before it that told nothing.", default=0, ge=0)
     started_at: Timestamp | None = plain_field("When it was started.", default=None)
 
 
 # An operator that meets a word it does not know leaves the job alone: it cannot tell who may be writing.
-OperationStep = Literal["Rehearsing", "Draining", "Seeding", "Starting", "Verifying", "Undecided"]
+OperationStep = Literal[
+    "Rehearsing", "Draining", "Seeding", "Activating", "Starting", "Verifying", "Undecided"
+]
 
 
 class Operation(StatusModel):
@@ -172,15 +211,17 @@ class Operation(StatusModel):
         "What it is."
     )
     step: OperationStep = plain_field(
-        """Where it stands: `Rehearsing`, `Draining`, `Seeding`, then, with the new run, `Starting`,
-        `Verifying`, and `Undecided` where it failed and the spec leaves the rollback to you."""
+        """Where it stands: `Rehearsing`, `Draining`, `Seeding`, then, with the new run, `Activating` or
+        `Starting`, `Verifying`, and `Undecided` where it failed and the spec leaves the rollback to you."""
     )
     from_run: int = plain_field("The run that is replaced.", ge=1)
     to_run: int = plain_field("The run that replaces it.", ge=1)
     revision: str = plain_field("What the run that replaces it is to run.", default="")
     reason: str = plain_field("Why.", default="")
     changes: Items[str] = plain_field("Fields that differ from the run before.", default=(), max_length=32)
-    candidate: Candidate | None = plain_field("Who rehearses the new run.", default=None)
+    candidate: Candidate | None = plain_field(
+        "Who rehearses the new run, or has, and waits for the handover.", default=None
+    )
     version_of: int | None = plain_field(
         "In a rollback: the run whose version the new run has, spec and code.", default=None, ge=1
     )
@@ -204,6 +245,10 @@ class Operation(StatusModel):
         default=False,
     )
     without_state: bool = plain_field("The new run begins without state, as the spec asks.", default=False)
+    repartition: bool = plain_field(
+        "The new run splits the state into another number of partitions before its queries start.",
+        default=False,
+    )
     problem: str | None = plain_field("Why the new run failed its verification.", default=None)
     backlog: int | None = plain_field(
         "Rows that were waiting when its verification began; none where nobody knows.", default=None, ge=0
@@ -214,7 +259,7 @@ class Operation(StatusModel):
     @property
     def on_trial(self) -> bool:
         """The new run has begun: what is left is to see how it does."""
-        return self.step in ("Starting", "Verifying", "Undecided")
+        return self.step in ("Activating", "Starting", "Verifying", "Undecided")
 
 
 class StableRun(StatusModel):
@@ -251,6 +296,7 @@ class HistoryEntry(StatusModel):
     )
     message: str = plain_field("The same in a sentence.", default="")
     image: str | None = plain_field("The image it ran, by digest where it is known.", default=None)
+    spark_version: str | None = plain_field("The version of Spark it ran on.", default=None)
     changes: Items[str] = plain_field("Fields that differed from the run before.", default=(), max_length=32)
     started_at: Timestamp | None = plain_field("When it began.", default=None)
     ended_at: Timestamp | None = plain_field("When it ended.", default=None)
@@ -271,6 +317,15 @@ class LagStatus(StatusModel):
         "Within the objective, behind it, or about to lose data.", default="Unknown"
     )
     message: str = plain_field("The same in a sentence.", default="")
+
+
+class Sleep(StatusModel):
+    """A job without work, stopped until there is some. Written before its driver is told to end."""
+
+    since: Timestamp = plain_field("When it was decided.")
+    lookout: int = plain_field("Number of the pod that looks for work meanwhile.", ge=1)
+    lookout_at: Timestamp = plain_field("When that pod was intended.")
+    failures: int = plain_field("Pods before it that ended without a word on the work.", default=0, ge=0)
 
 
 class QueryLineage(StatusModel):
@@ -300,7 +355,7 @@ class StreamJobStatus(StatusModel):
         "In one word or two what the job does now. For people: tools read the conditions.", default=""
     )
     conditions: Items[Condition] = plain_field(
-        "Ready, Reconciling, Stalled, LagKnown, ScalingLimited, DataLossRisk, RolledBack.",
+        "Ready, Reconciling, Stalled, LagKnown, ScalingLimited, DataLossRisk, Asleep, RolledBack.",
         default=(),
         max_length=16,
         list_key="type",
@@ -316,6 +371,13 @@ class StreamJobStatus(StatusModel):
     )
     executors: ExecutorsStatus = plain_field("The executors.", default=ExecutorsStatus())
     lag: LagStatus | None = plain_field("How far behind.", default=None)
+    sleep: Sleep | None = plain_field("Set while the job sleeps, or falls asleep.", default=None)
+    restless: int = plain_field(
+        "How many sleeps in a row have ended because nobody could tell whether there was work.",
+        default=0,
+        ge=0,
+    )
+    lookouts: int = plain_field("Counts the pods that looked for work while the job slept.", default=0, ge=0)
     lineage: Items[QueryLineage] = plain_field(
         "Lineage of each query.", default=(), max_length=64, list_key="query"
     )

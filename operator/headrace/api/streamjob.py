@@ -141,6 +141,21 @@ class StreamJobSpec(ApiModel):
         )
 
     @rule(
+        cel="!has(self.autoscaling) || !has(self.autoscaling.idle) || self.trigger.mode == 'Continuous'",
+        message="autoscaling.idle needs trigger.mode Continuous",
+    )
+    def sleep_needs_continuous(self) -> Broken | None:
+        scaling = self.autoscaling
+        if scaling is None or scaling.idle is None or self.trigger.mode == "Continuous":
+            return None
+        return Broken(
+            message="an AvailableNow job ends by itself when its work is done, and has no need of sleep",
+            at=("autoscaling", "idle"),
+            fix="remove autoscaling.idle; trigger.schedule says when the job runs again",
+            edits=(Remove(("autoscaling", "idle")),),
+        )
+
+    @rule(
         cel="!has(self.state.memory) || !has(self.executors.memoryOverhead) || "
         "!quantity(self.state.memory).isGreaterThan(quantity(self.executors.memoryOverhead))",
         message="state.memory lies in executors.memoryOverhead and must not be larger",

@@ -37,7 +37,7 @@ def health(job: LiveJob) -> Health:
         return Health.TROUBLE
     if _is(job, "Stalled"):
         return Health.ATTENTION if _is(job, "Ready") else Health.TROUBLE
-    if job.paused or status.state in ("Suspended", "Completed", "Detached"):
+    if job.paused or status.state in ("Suspended", "Sleeping", "Completed", "Detached"):
         return Health.RESTING
     if job.unseen or job.deleting or status.operation is not None or not _is(job, "Ready"):
         return Health.BUSY

@@ -12,9 +12,8 @@ from typing import Any
 
 import click
 
-from headrace.api.names import attempt_name
 from headrace.cli.cluster import Cluster, ClusterProblem
-from headrace.cli.jobs import LiveJob, job
+from headrace.cli.jobs import LiveJob, driver_pod_name, job
 from headrace.cli.options import cluster_options, job_argument, machine_text, output_option
 from headrace.cli.ring import Ring, explained
 from headrace.core.autoscale.words import duration
@@ -98,7 +97,7 @@ def ring_of(cluster: Cluster, found: LiveJob) -> dict[str, Any]:
             f"{found.name} has no running driver, and its decisions are kept with it"
             + (f". The last one: {last}" if last else "")
         )
-    pod = attempt_name(found.name, run.number, attempt.number)
+    pod = driver_pod_name(found, (run.number, attempt.number))
     try:
         ran = cluster.run(pod, DRIVER_CONTAINER, _ASK, namespace=found.namespace)
     except NotFound:

@@ -10,10 +10,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from headrace.api import PAUSE_ANNOTATION, StreamJobSpec, StreamJobStatus, StreamSavepoint
+from headrace.api.names import attempt_name, candidate_name
 from headrace.cli.cluster import Cluster, Object, no_such
 from headrace.core.manifests import RunPin, read_run_pin
 from headrace.kube.errors import NotFound
 from headrace.kube.resources import CONFIG_MAPS, EVENTS, STREAM_JOBS, STREAM_SAVEPOINTS
+
+Attempt = tuple[int, int]  # (run, attempt)
 
 
 @dataclass(frozen=True)
@@ -126,3 +129,14 @@ def pin_of(cluster: Cluster, job: LiveJob, run: int) -> RunPin | None:
 
 def moment(stamp: str) -> datetime:
     return datetime.fromisoformat(stamp)
+
+
+def driver_pod_name(found: LiveJob, attempt: Attempt) -> str:
+    """A candidate that took over keeps its name."""
+    run, last = found.status.run, found.status.last_termination
+    if run is not None and run.attempt is not None and (run.number, run.attempt.number) == attempt:
+        activation = run.attempt.activation
+        number = activation.candidate if activation is not None else None
+    else:
+        number = last.candidate if last is not None and (last.run, last.attempt) == attempt else None
+    return attempt_name(found.name, *attempt) if number is None else candidate_name(found.name, number)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headrace.api.names import attempt_name
 from headrace.cli.cluster import Answer, Cluster, ClusterProblem
-from headrace.cli.jobs import LiveJob, job
+from headrace.cli.jobs import Attempt, LiveJob, driver_pod_name, job
 from headrace.kube.errors import ApiError, NotFound
 from headrace.kube.resources import PODS
 
 _LOOK_AGAIN_SECONDS = 2.0
 # No attempt follows by itself.
-_AT_REST = frozenset({"Suspended", "Completed", "Failed", "Stalled", "Paused"})
-
-Attempt = tuple[int, int]
+_AT_REST = frozenset({"Suspended", "Sleeping", "Completed", "Failed", "Stalled", "Paused"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +76,7 @@ class _NotYet(Exception):
 
 
 def _lines(cluster: Cluster, found: LiveJob, attempt: Attempt, request: LogRequest):
-    pod = attempt_name(found.name, *attempt)
+    pod = driver_pod_name(found, attempt)
     query = {"container": request.container}
     if request.follow:
         query["follow"] = "true"

@@ -65,6 +65,8 @@ class StartAttempt:
     epoch: int
     # What spec.startFrom said when the job began, as the status has it.
     started_from: str | None = None
+    # The state is split into spec.state.partitions before its queries start.
+    repartition: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +76,10 @@ class StartCandidate:
     run: int
     number: int
     from_run: int
+    # As for an attempt: a query that is new begins where the job began, once the candidate has taken over.
+    started_from: str | None = None
+    # The fork is split into spec.state.partitions, too, once the batches are replayed.
+    repartition: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +89,20 @@ class StopCandidate:
     run: int
     number: int
     uid: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActivateCandidate:
+    """Make a candidate in standby the writer: attempt `attempt` of its run. The status already names it so,
+    and the run before has no writer any more. The same order may be given again."""
+
+    run: int
+    number: int
+    uid: str
+    attempt: int
+    epoch: int
+    # Also where the run before was cut in the middle of a batch: it is repeated within the same bounds.
+    accept_pending: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +132,17 @@ class ScaleExecutors:
     attempt: int
     epoch: int
     replicas: int
+    # The candidate that took over as this attempt: its executors are known by that.
+    candidate: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartLookout:
+    """Start the pod that looks for work while the job sleeps. It reads, and writes nothing."""
+
+    number: int
+    # How often it looks.
+    every_seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,9 +207,11 @@ Action = (
     | StartAttempt
     | StartCandidate
     | StopCandidate
+    | ActivateCandidate
     | DrainAttempt
     | AbandonAttempt
     | ScaleExecutors
+    | StartLookout
     | HoldDeletion
     | ReleaseDeletion
     | DeleteCheckpoints

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.api import StreamJobStatus
+from headrace.core import warm
 from headrace.core.beginning import earlier_lineage
 from headrace.core.conditions import Fact
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled_facts
@@ -11,7 +12,7 @@ from headrace.core.finite import due_at, outlook, with_completion
 from headrace.core.model import AttemptPhase, Ended, Ending, ObservedAttempt, Problem
 from headrace.core.restarts import hold_reason, record_ending, without_failures
 from headrace.core.schedule import zone_problem
-from headrace.core.starting import start_intended, start_next
+from headrace.core.starting import copy_state, start_intended, start_next
 
 
 def keep_alive(context: Context) -> Decision:
@@ -22,6 +23,8 @@ def keep_alive(context: Context) -> Decision:
         return _next_attempt(context)
     if (ended := ending_of(context)) is not None:
         return follow(recorded(context, ended), ended)
+    if seen is not None and warm.is_activating(context.status) and seen.phase is not AttemptPhase.RUNNING:
+        return warm.activating(context, seen)
     if seen is not None:
         return _running(context, seen)
     return start_intended(context, context.status, "starting as intended")
@@ -35,7 +38,7 @@ def ending_of(context: Context) -> Ended | None:
         return None
     if seen is not None:
         return seen.ended or Ended(ending=Ending.UNKNOWN)
-    if current.state == "Intended":
+    if current.state == "Intended" and current.activation is None:
         return None
     return Ended(ending=Ending.UNKNOWN, message="the driver is gone without a trace")
 
@@ -44,6 +47,8 @@ def recorded(context: Context, ended: Ended) -> Context:
     """The driver is gone: the status says why."""
     policy = context.job.spec.restart
     record = record_ending(context.status, ended, policy, now=context.now)
+    if warm.says_nothing(context.status, ended):
+        record |= without_failures(context.status)  # nobody writes: the next attempt is not put off
     status = context.with_attempt(state="Ended").model_copy(update=record)
     if ended.ending is Ending.COMPLETED:
         status = with_completion(context.job.spec.trigger, status, at=ended.at or context.now)
@@ -106,7 +111,7 @@ def _running(context: Context, seen: ObservedAttempt) -> Decision:
         state="Running",
         facts=(ready, *(refusal or _settled())),
         actions=scale(context),
-        says=scaling_said(context),
+        says=(*warm.taken_over(context, seen), *scaling_said(context)),
         recheck_at=context.now + BOUNDARY_RECHECK if awaits_boundary(context) else None,
     )
 
@@ -133,6 +138,8 @@ def _next_attempt(context: Context) -> Decision:
         following = f"next attempt at {due:%H:%M:%S} UTC, after {status.restarts.in_a_row} in a row"
         facts = progress_facts(reason, f"{message} ({following})")
         return Decision(status=status, state="Backoff", facts=facts, recheck_at=due)
+    if (seed := warm.unfinished_seed(context)) is not None:
+        return copy_state(context, seed)
     return start_next(context)
 
 

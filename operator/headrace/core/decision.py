@@ -95,11 +95,20 @@ class Context:
         )
 
     def with_started_attempt(self, seen: ObservedAttempt) -> StreamJobStatus:
-        status = self.with_attempt(state="Started", uid=seen.uid)
+        run = self.status.run
+        assert run is not None and run.attempt is not None
+        changes: dict[str, object] = {"state": "Started", "uid": seen.uid}
+        if run.attempt.activation is not None:
+            changes["activation"] = run.attempt.activation.model_copy(update={"seeded": True})
+        status = self.with_attempt(**changes)
         run = status.run
         assert run is not None
         # The first image that is known stays: a crash must not bring another one under the same tag.
-        return status.model_copy(update={"run": run.model_copy(update={"image": run.image or seen.image})})
+        known = {
+            "image": run.image or seen.image,
+            "spark_version": seen.spark_version or run.spark_version,
+        }
+        return status.model_copy(update={"run": run.model_copy(update=known)})
 
     def with_intended_attempt(self, number: int) -> StreamJobStatus:
         """The status that names the next attempt: written before the driver starts."""
@@ -112,6 +121,7 @@ class Context:
                 "epoch": epoch,
                 "restarts": self.status.restarts.model_copy(update={"next_at": None}),
                 "next_start_at": None,
+                "sleep": None,
                 "run": run.model_copy(update={"attempt": intended}),
             }
         )

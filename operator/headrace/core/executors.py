@@ -26,7 +26,7 @@ from headrace.core.model import AttemptPhase
 # Fewer executors wait so long for the end of a batch; then decommissioning alone has to be gentle enough.
 _BOUNDARY_PATIENCE = timedelta(seconds=60)
 BOUNDARY_RECHECK = timedelta(seconds=2)
-_CONDITIONS = ("LagKnown", "ScalingLimited", "DataLossRisk")
+_CONDITIONS = ("LagKnown", "ScalingLimited", "DataLossRisk", "Asleep")
 
 
 def scales_itself(spec: StreamJobSpec) -> Autoscaling | None:
@@ -102,8 +102,15 @@ def scale(context: Context) -> tuple[ScaleExecutors, ...]:
         return ()
     if executors.asked > count and _waits_for_boundary(context):
         return ()
+    activation = run.attempt.activation
     return (
-        ScaleExecutors(run=run.number, attempt=run.attempt.number, epoch=run.attempt.epoch, replicas=count),
+        ScaleExecutors(
+            run=run.number,
+            attempt=run.attempt.number,
+            epoch=run.attempt.epoch,
+            replicas=count,
+            candidate=activation.candidate if activation is not None else None,
+        ),
     )
 
 
@@ -164,7 +171,8 @@ def lag_status(context: Context) -> LagStatus | None:
 
 def kept_conditions(context: Context) -> tuple[Condition, ...]:
     """Without autoscaling nobody looks any more: what was last seen would stay for ever."""
-    dropped = _CONDITIONS if context.job.spec.autoscaling is None else ()
+    scaling = context.job.spec.autoscaling
+    dropped = _CONDITIONS if scaling is None else ("Asleep",) if scaling.idle is None else ()
     return tuple(one for one in context.conditions if one.type not in dropped)
 
 

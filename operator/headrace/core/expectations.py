@@ -50,10 +50,15 @@ def gap_of_live() -> Expectation:
 
 
 def gap_of_upgrade(
-    new: StreamJobSpec, status: StreamJobStatus, figures: Figures, *, warm: bool
+    new: StreamJobSpec, status: StreamJobStatus, figures: Figures, *, warm: bool, repartition: bool = False
 ) -> Expectation:
     """Time without a commit, between the last batch of the old run and the first of the new one."""
-    parts = [_drain(new, status, figures), _copy(figures), _start(status, warm=warm)]
+    parts = [_drain(new, status, figures), _copy(figures, warm=warm), _start(status, warm=warm)]
+    if repartition:
+        parts.append(
+            "repartition: all of the state is read and written once (how long that takes is not known here; "
+            "the condition Rehearsed says how long it took on the copy)"
+        )
     known = [part for part in parts if isinstance(part, _Part)]
     unknown = [part for part in parts if isinstance(part, str)]
     low, high = sum(part.low for part in known), sum(part.high for part in known)
@@ -109,8 +114,10 @@ def _drain(new: StreamJobSpec, status: StreamJobStatus, figures: Figures) -> _Pa
     )
 
 
-def _copy(figures: Figures) -> _Part | str:
+def _copy(figures: Figures, *, warm: bool) -> _Part | str:
     taken = figures.savepoint
+    if warm and (taken is None or taken.started_at is None or taken.completed_at is None):
+        return "copy: what is new of the state since the rehearsed version waits"
     if taken is None or taken.started_at is None or taken.completed_at is None:
         return "copy: no savepoint has shown how long copying the state takes"
     seconds = max((taken.completed_at - taken.started_at).total_seconds(), 0.0)
@@ -124,16 +131,21 @@ def _start(status: StreamJobStatus, *, warm: bool) -> _Part | str:
     if began is None or ready is None or ready.status != "True" or ready.last_transition_time < began:
         return "start: this run has not been seen to start"
     seconds = (ready.last_transition_time - began).total_seconds()
-    if warm:
-        told = (
-            f"start: none if the rehearsed version waits warm; {_shown(seconds)} if there is no room for both"
-        )
-        return _Part(0.0, seconds, told)
-    return _Part(
-        seconds,
-        seconds,
-        f"start: this driver took {_shown(seconds)} to be Ready; a new image is pulled on top",
-    )
+    took_over = run is not None and run.attempt is not None and run.attempt.activation is not None
+    match warm, took_over:
+        case True, True:
+            return _Part(seconds, seconds, f"start: this run took over warm, in {_shown(seconds)}")
+        case True, False:
+            told = (
+                "start: next to none, the rehearsed version waits warm; without room for both "
+                f"{_shown(seconds)}, as this driver took"
+            )
+            return _Part(0.0, seconds, told)
+        case False, True:
+            return "start: this run took over warm, so nobody has seen its driver start"
+        case _:
+            told = f"start: this driver took {_shown(seconds)} to be Ready; a new image is pulled on top"
+            return _Part(seconds, seconds, told)
 
 
 def _last_gap(status: StreamJobStatus) -> float | None:

@@ -25,7 +25,8 @@ def before_upgrade(context: Context, operation: Operation) -> Decision | None:
     if operation.kind != "Upgrade" or operation.step == "Seeding":
         return None
     name = upgrade_savepoint(context.job.name, context.job.uid, operation)
-    asked = _ask(context, "Upgrade", name)
+    # What splits the state is experimental in Spark: it has one to go back to, whatever the policy.
+    asked = _ask(context, "Upgrade", name, required=operation.repartition)
     match asked:
         case None | BeforeStep(gate=Gate.GO_ON):
             return None
@@ -43,7 +44,9 @@ def before_upgrade(context: Context, operation: Operation) -> Decision | None:
 def before_suspend(context: Context) -> Decision | None:
     """Once, between the end of the driver and the note of it: what was suspended long ago is left alone."""
     run = context.status.run
-    if not context.job.spec.suspend or run is None or run.attempt is None or run.attempt.state != "Started":
+    if not context.job.spec.suspend or run is None or run.attempt is None:
+        return None
+    if run.attempt.state != "Started" and context.status.sleep is None:
         return None
     name = step_name(context.job.name, "Suspend", run.attempt.epoch, scope=context.job.uid)
     asked = _ask(context, "Suspend", name)
@@ -89,7 +92,7 @@ def upgrade_savepoint(job: str, uid: str, operation: Operation) -> str:
     return step_name(job, "Upgrade", operation.to_run, scope=scope)
 
 
-def _ask(context: Context, step: Step, name: str) -> BeforeStep | None:
+def _ask(context: Context, step: Step, name: str, *, required: bool = False) -> BeforeStep | None:
     """None where there are no savepoints."""
     known, run = context.observed.savepoints, context.status.run
     if known is None:
@@ -102,6 +105,7 @@ def _ask(context: Context, step: Step, name: str) -> BeforeStep | None:
         name=name,
         has_state=run is not None and run.attempt is not None and run.path is not None,
         retains=not context.job.deletes_checkpoints,
+        required=required,
         refused=refused.message if refused is not None else None,
     )
 

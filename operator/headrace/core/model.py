@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -132,6 +133,21 @@ class QueryReport:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ObservedActivation:
+    """What a candidate tells of the order to take over."""
+
+    state: str  # Copying, Starting, Active, Done, Failed
+    message: str = ""
+    # What each part took.
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def failed(self) -> bool:
+        """It came to nothing, and nothing was claimed: it may be ordered again."""
+        return self.state == "Failed"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ObservedAttempt:
     """A driver process, known by its uid. Only `ENDED` proves that it can write no more."""
 
@@ -147,6 +163,10 @@ class ObservedAttempt:
     lost: bool = False
     # The image that really runs, by digest; None where nobody knows it.
     image: str | None = None
+    # The Spark that really runs; None before its session is there.
+    spark_version: str | None = None
+    # Of a candidate that takes over as this attempt; None before it has heard of it.
+    activation: ObservedActivation | None = None
 
     @property
     def live(self) -> bool:
@@ -155,7 +175,10 @@ class ObservedAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedCandidate:
-    """A driver that rehearses. It may write into its own fork only."""
+    """A driver that rehearses. It may write into its own fork only.
+
+    One that was ordered to take over, or may have been, is an attempt.
+    """
 
     run: int
     number: int
@@ -163,7 +186,9 @@ class ObservedCandidate:
     ended: Ended | None = None
     # Its container runs.
     running: bool = False
-    # Why it has not started yet: no node has room, the image cannot be pulled, …
+    # Whether it says that it rehearsed well, and waits; None while it does not answer.
+    standby: bool | None = None
+    # Why it, or its executors, have not started yet (no node has room, …), or why it does not answer.
     waiting: Problem | None = None
 
     @property
@@ -191,6 +216,35 @@ class ObservedExecutors:
     # How many the platform was told to keep; None before there is anything to tell.
     asked: int | None = None
     # Why those that are not ready are not, where that is more than the usual wait.
+    waiting: Problem | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Idleness:
+    """Of a running job: whether it has work, as far as its driver tells."""
+
+    # Since when there has been none; None where there is some, or where nobody can tell.
+    since: datetime | None = None
+    # Why nobody could look for work while it sleeps; None if somebody could.
+    problem: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedLookout:
+    """The pod that looks for work while the job sleeps, as the status names it."""
+
+    number: int
+    # False where the platform refused it.
+    made: bool = True
+    running: bool = False
+    # Or about to end: it is not counted on any more.
+    ended: bool = False
+    # What it found, in the words of its end: `Work`, `Blind`; None where it had none.
+    found: str | None = None
+    message: str = ""
+    # How often it looks.
+    every_seconds: float | None = None
+    # Why it does not run.
     waiting: Problem | None = None
 
 
@@ -266,6 +320,10 @@ class Observed:
     executors: ObservedExecutors | None = None
     # What the autoscaler last had to say that is worth a word; None before it has looked.
     advice: Advice | None = None
+    # None where nobody has looked: the job does not run, or has no `autoscaling.idle`.
+    idleness: Idleness | None = None
+    # None where there is none of the number in the status.
+    lookout: ObservedLookout | None = None
     earlier: EarlierLineage | None = None
     # None where there is none of that name, or where nobody needs to know.
     savepoint: ObservedSavepoint | None = None

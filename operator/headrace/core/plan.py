@@ -15,6 +15,7 @@ The questions are asked in order; the first that applies decides:
                        to an earlier version, by annotation                   (core/rollback.py)
     upgrade begun?     carry it on from the step in the status                (core/upgrade.py)
     edited?            begin an upgrade, or refuse the edit with the reason and leave the job alone
+    without work?      let it sleep, and wake it when there is some           (core/idle.py)
     otherwise          keep the attempt alive: start, watch, restart with backoff, or by its schedule
                                                                               (core/attempts.py)
                        and, while its run is new, judge it: promote it, or go back
@@ -39,11 +40,14 @@ from headrace.core import (
     beginning,
     deletion,
     gates,
+    idle,
     rehearsal,
     restoring,
     rollback,
+    spark_line,
     upgrade,
     verification,
+    warm,
 )
 from headrace.core.actions import AbandonAttempt, DrainAttempt
 from headrace.core.changes import classify
@@ -62,10 +66,15 @@ Question = Callable[[Context], Decision | None]
 def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -> Plan:
     context = Context(job=job, status=status, observed=observed, now=now)
     context = upgrade.without_taken_back(rollback.without_answered_rejection(context))
-    context = upgrade.without_lost_code(context)
+    context = warm.with_seed_seen(upgrade.without_lost_code(context))
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
     shown = replace(context, refused=decision.refused)
-    facts = (*decision.facts, *rollback.facts(decision.status), *scaling_facts(shown))
+    facts = (
+        *decision.facts,
+        *rollback.facts(decision.status),
+        *scaling_facts(shown),
+        *idle.facts(shown, decision.status),
+    )
     saving, collecting = keep_savepoints(context), collect_orphans(context)
     after = decision.status.model_copy(
         update={
@@ -87,7 +96,13 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
             *saving.actions,
             *collecting.actions,
         ),
-        says=(*live_news(context, after), *decision.says, *saving.says, *collecting.says),
+        says=(
+            *live_news(context, after),
+            *spark_line.news(context, after),
+            *decision.says,
+            *saving.says,
+            *collecting.says,
+        ),
         recheck_at=decision.recheck_at,
         schedule_at=saving.look_at,
         savepoints=saving.summary,
@@ -147,6 +162,7 @@ def asked_to_stop(context: Context) -> Decision | None:
     if not (suspend or detach):
         return None
     word = "Suspended" if suspend else "Detached"
+    context = context.with_status(rehearsal.without_candidate(context.status))
     if context.live:
         why = "the job is suspended" if suspend else "headrace dev is stopping"
         return Decision(
@@ -164,7 +180,7 @@ def asked_to_stop(context: Context) -> Decision | None:
         Fact(type="Stalled", true=False, reason=word),
     )
     # No start is due while it is stopped, and none that was missed is made up for: the next time counts.
-    status = attempts.with_ended_attempt(context).model_copy(update={"next_start_at": None})
+    status = attempts.with_ended_attempt(context).model_copy(update={"next_start_at": None, "sleep": None})
     return Decision(status=status, state=word, facts=facts)
 
 
@@ -208,6 +224,7 @@ QUESTIONS: tuple[Question, ...] = (
     upgrade.under_way,
     edited,
     refused_request,
+    idle.rest,
     verification.watch,
 )
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.core import verification
+from headrace.core import idle, verification
 from headrace.core.conditions import Fact
 from headrace.core.decision import Context, Decision, Sentence
 
 
 def refuse_edit(context: Context, reason: str, message: str) -> Decision:
     """The edit is not taken; what runs goes on, under the spec it was pinned with."""
-    watched = verification.watch(context.refusing(reason, message))
+    refusing = context.refusing(reason, message)
+    watched = idle.rest(refusing) or verification.watch(refusing)
     decided = replace(_still_refusing(watched, reason, message), refused=Sentence(reason, message))
     already = any(
         c.type == "Stalled" and c.reason == reason and c.message == message for c in context.conditions

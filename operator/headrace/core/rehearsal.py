@@ -1,7 +1,11 @@
 """A new version is tried on a fork of the real state, while the old one goes on (docs/concepts/rehearsal.md).
 
-      Intended ──▶ Started ──▶ Rehearsed ───────────────────▶ the upgrade goes on
-                      │
+      Intended ──▶ Started ──▶ Standby ─────────────────────▶ the upgrade goes on, warm: core/warm.py
+                      │           │
+                      │           ├── ended, or silent ─────▶ another candidate, while the old run runs;
+                      │           │                           else, or after a few, the upgrade is cold
+                      │           └── rehearses once more: its program has started another query
+                      ├── Rehearsed, without a standby ─────▶ the upgrade goes on, cold
                       ├── failed by its own fault ──────────▶ refused: the old run was not touched
                       ├── ended without a word on itself ───▶ another candidate, a few times
                       └── no room for both ─────────────────▶ the upgrade goes on, cold, and says so
@@ -19,28 +23,20 @@ from headrace.api import Candidate, HistoryEntry, Operation, Rejection, StreamJo
 from headrace.core.actions import PinRun, StartCandidate, StopCandidate
 from headrace.core.attempts import keep_alive
 from headrace.core.conditions import Fact
-from headrace.core.decision import Context, Decision, Sentence
+from headrace.core.decision import Context, Decision, Sentence, progress_facts
 from headrace.core.history import with_entry
 from headrace.core.model import AttemptPhase, Ended, Ending, ObservedCandidate, Problem
 from headrace.core.revision import policy_of
+from headrace.core.warm import TOLD_NOTHING
 
 _KIND = "Rehearsed"
-# They say nothing about the new version.
-_TOLD_NOTHING = (
-    Ending.STORE_UNAVAILABLE,
-    Ending.INTERNAL_ERROR,
-    Ending.EVICTED,
-    Ending.NODE_LOST,
-    Ending.FENCED,
-    Ending.KILLED,
-    Ending.DRAINED,
-    Ending.UNKNOWN,
-)
 _MOST_TRIES = 3
 # So long a node may be looked for; the old version runs meanwhile.
 _NO_ROOM = timedelta(seconds=60)
 _NO_ROOM_REASONS = ("Unschedulable", "QuotaExceeded")
 _LOOK_AGAIN = timedelta(seconds=10)
+# For a candidate that does not answer just now, and is about to take over.
+_LOOK_SOON = timedelta(seconds=1)
 _NOT_IN_A_REASON = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -66,7 +62,7 @@ def rehearse(context: Context, operation: Operation) -> Decision | Through:
         return _through(operation, None, "NotWanted", "spec.upgrade.strategy asks for no rehearsal any more")
     if candidate is None:
         return _next_try(context, operation, tries=0)
-    seen = next((one for one in context.observed.candidates if one.number == candidate.number), None)
+    seen = _seen(context, candidate)
     if seen is None:
         return _unseen(context, operation, candidate)
     if seen.ended is not None:
@@ -78,13 +74,61 @@ def strays(context: Context, status: StreamJobStatus) -> tuple[StopCandidate, ..
     """Candidates that live and that the status does not name any more."""
     if context.job.paused:
         return ()
-    operation = status.operation
-    named = operation.candidate.number if operation is not None and operation.candidate is not None else None
+    named = () if context.job.deleting else named_candidates(status)
     return tuple(
         StopCandidate(run=one.run, number=one.number, uid=one.uid)
         for one in context.observed.candidates
-        if one.live and one.number != named
+        if one.live and one.number not in named
     )
+
+
+def named_candidates(status: StreamJobStatus) -> tuple[int, ...]:
+    """Who rehearses, or waits; and who has become the attempt, or is about to."""
+    operation, attempt = status.operation, status.run.attempt if status.run is not None else None
+    rehearses = operation.candidate if operation is not None else None
+    takes_over = attempt.activation if attempt is not None else None
+    return (
+        *((rehearses.number,) if rehearses is not None else ()),
+        *((takes_over.candidate,) if takes_over is not None else ()),
+    )
+
+
+def without_candidate(status: StreamJobStatus) -> StreamJobStatus:
+    """Of a job that is stopped: nobody waits for a handover. The upgrade stays, and goes on afterwards."""
+    operation = status.operation
+    if operation is None or operation.candidate is None:
+        return status
+    return status.model_copy(update={"operation": operation.model_copy(update={"candidate": None})})
+
+
+def observed_standby(context: Context, operation: Operation) -> ObservedCandidate | None:
+    """The candidate of this operation, if it says at this moment that it waits."""
+    candidate = operation.candidate
+    seen = _seen(context, candidate) if candidate is not None else None
+    return seen if seen is not None and seen.live and seen.standby else None
+
+
+def stand_by(context: Context, operation: Operation) -> Decision | Through | None:
+    """None where nobody waits, or who waits is there. While the old run runs, there is time for another."""
+    candidate = operation.candidate
+    if candidate is None or observed_standby(context, operation) is not None:
+        return None
+    seen = _seen(context, candidate)
+    if seen is not None and seen.live and seen.standby is None and seen.waiting is None:
+        return _a_moment(context, f"candidate {candidate.number}, which waits, does not answer just now")
+    if not is_wanted(context):
+        return _cold(operation, candidate, seen)
+    operation = operation.model_copy(update={"step": "Rehearsing"})
+    if seen is not None and seen.live and seen.waiting is None:
+        # Its program has started another query: that one is rehearsed first.
+        again = candidate.model_copy(update={"state": "Started", "started_at": context.now})
+        operation = operation.model_copy(update={"candidate": again})
+        after = context.with_status(context.status.model_copy(update={"operation": operation}))
+        return _rehearsing(after, operation, f"run {operation.to_run} is rehearsed once more")
+    if candidate.tries + 1 >= _MOST_TRIES:
+        return _cold(operation, candidate, seen)
+    said = Sentence("StandbyLost", f"{_lost(candidate, seen)}: another one takes its place")
+    return _next_try(context, operation, tries=candidate.tries + 1).saying(said)
 
 
 def _unseen(context: Context, operation: Operation, candidate: Candidate) -> Decision | Through:
@@ -108,12 +152,14 @@ def _under_way(
         candidate = candidate.model_copy(update={"state": "Started"})
         operation = operation.model_copy(update={"candidate": candidate})
         context = context.with_status(context.status.model_copy(update={"operation": operation}))
+    if seen.standby:
+        return _stands_by(operation, candidate)
     policy, waited = context.job.spec.upgrade, _since(context, candidate)
     start_limit = timedelta(seconds=policy.start_timeout.seconds)
+    waiting = seen.waiting
+    if waiting is not None and waiting.reason in _NO_ROOM_REASONS and waited >= _NO_ROOM:
+        return _without(operation, waiting)
     if not seen.running:
-        waiting = seen.waiting
-        if waiting is not None and waiting.reason in _NO_ROOM_REASONS and waited >= _NO_ROOM:
-            return _without(operation, waiting)
         if waited >= start_limit:
             why = f": {waiting.message}" if waiting is not None else ""
             message = f"its driver did not start within {policy.start_timeout}{why}"
@@ -131,7 +177,7 @@ def _verdict(
 ) -> Decision | Through:
     if ended.ending in (Ending.REHEARSED, Ending.STANDBY_EXPIRED, Ending.COMPLETED):
         return _through(operation, True, "Passed", ended.message or f"run {operation.to_run} rehearsed well")
-    if ended.ending in _TOLD_NOTHING:
+    if ended.ending in TOLD_NOTHING:
         return _again(context, operation, candidate, ended.message or ended.ending)
     reason = _NOT_IN_A_REASON.sub("_", ended.error_class or ended.ending).strip("_") or ended.ending
     return _refuse(
@@ -158,7 +204,14 @@ def _next_try(context: Context, operation: Operation, *, tries: int) -> Decision
 def _rehearsing(context: Context, operation: Operation, message: str, *, start: bool = False) -> Decision:
     candidate = operation.candidate
     assert candidate is not None  # somebody rehearses, or is about to
-    begin = StartCandidate(run=operation.to_run, number=candidate.number, from_run=operation.from_run)
+    run = context.status.run
+    begin = StartCandidate(
+        run=operation.to_run,
+        number=candidate.number,
+        from_run=operation.from_run,
+        started_from=run.started_from if run is not None else None,
+        repartition=operation.repartition,
+    )
     return meanwhile(context, message, *((begin,) if start else ()))
 
 
@@ -179,6 +232,39 @@ def _without(operation: Operation, problem: Problem) -> Through:
         "it takes over cold, without a rehearsal"
     )
     return _through(operation, None, "NoRoom", message)
+
+
+def _stands_by(operation: Operation, candidate: Candidate) -> Through:
+    message = f"run {operation.to_run} rehearsed well: candidate {candidate.number} waits, warm"
+    through = _through(operation, True, "Passed", message)
+    waits = candidate.model_copy(update={"state": "Standby"})
+    return replace(through, operation=through.operation.model_copy(update={"candidate": waits}))
+
+
+def _cold(operation: Operation, candidate: Candidate, seen: ObservedCandidate | None) -> Through:
+    """It rehearsed well, and that stands."""
+    message = f"{_lost(candidate, seen)}: run {operation.to_run}, which rehearsed well, takes over cold"
+    return replace(_through(operation, True, "Passed", message), said=Sentence("StandbyLost", message))
+
+
+def _lost(candidate: Candidate, seen: ObservedCandidate | None) -> str:
+    waited = f"candidate {candidate.number}, which waited for the handover,"
+    if seen is None:
+        return f"{waited} is gone without a trace"
+    if seen.ended is not None:
+        return f"{waited} has ended ({seen.ended.message or seen.ended.ending})"
+    return f"{waited} does not wait any more" if seen.waiting is None else f"{waited} does not answer"
+
+
+def _a_moment(context: Context, message: str) -> Decision:
+    """Nothing is drained for one that may not be there."""
+    if context.live:
+        decision = keep_alive(context)
+        return replace(decision, recheck_at=context.now + _LOOK_SOON)
+    facts = progress_facts("Upgrading", message)
+    return Decision(
+        status=context.status, state="Upgrading", facts=facts, recheck_at=context.now + _LOOK_SOON
+    )
 
 
 def _through(operation: Operation, passed: bool | None, reason: str, message: str) -> Through:
@@ -224,6 +310,10 @@ def _refuse(context: Context, operation: Operation, problem: Problem) -> Decisio
     fact = Fact(type=_KIND, true=False, reason=problem.reason, message=message)
     said = Sentence("RehearsalFailed", message)
     return replace(decision, facts=(*decision.facts, fact), refused=said).saying(said)
+
+
+def _seen(context: Context, candidate: Candidate) -> ObservedCandidate | None:
+    return next((one for one in context.observed.candidates if one.number == candidate.number), None)
 
 
 def _since(context: Context, candidate: Candidate) -> timedelta:

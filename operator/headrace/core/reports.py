@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from headrace.core.model import QueryReport, SeededQuery
+from headrace.core.model import AttemptPhase, ObservedActivation, Problem, QueryReport, SeededQuery
+from headrace.core.repartition import REPARTITIONING
+
+STANDBY = "Standby"
+# Of a candidate, before it is an attempt that works.
+CANDIDATE_PHASES = ("Rehearsing", STANDBY, "Activating")
+_VERSION = re.compile(r"\d+\.\d+[A-Za-z0-9.+_-]{0,40}")
 
 
 def query_report(told: Mapping[str, Any]) -> QueryReport:
@@ -19,6 +26,42 @@ def query_report(told: Mapping[str, Any]) -> QueryReport:
         stuck=bool(told.get("stuck")),
         busy=told.get("batchStartedAt") is not None,
         lag_rows=rows if isinstance(rows, int) else None,
+    )
+
+
+def spark_version(told: Mapping[str, Any] | None) -> str | None:
+    version = (told or {}).get("sparkVersion")
+    return version if isinstance(version, str) and _VERSION.fullmatch(version) else None
+
+
+def starting_report(told: Mapping[str, Any] | None) -> Problem | None:
+    """What a driver is at before its queries start, where that may take long."""
+    section = (told or {}).get("repartition")
+    doing = cast(Mapping[str, Any], section).get("doing") if isinstance(section, Mapping) else None
+    return Problem(REPARTITIONING, doing) if isinstance(doing, str) else None
+
+
+def phase_of(told: Mapping[str, Any]) -> AttemptPhase:
+    """Of a driver that lives; a candidate that takes over is one that starts."""
+    phase = told["phase"]
+    if phase in CANDIDATE_PHASES:
+        return AttemptPhase.STARTING
+    # Only the end of its process is the end.
+    return AttemptPhase.DRAINING if phase == AttemptPhase.ENDED else AttemptPhase(phase)
+
+
+def activation_of(told: Mapping[str, Any]) -> ObservedActivation | None:
+    """What a candidate says of the order to take over; None where it has not got any."""
+    found = told.get("activation")
+    if not isinstance(found, Mapping):
+        return None
+    activation = cast(Mapping[str, Any], found)
+    parts = activation.get("seconds")
+    seconds = cast(Mapping[str, Any], parts if isinstance(parts, Mapping) else {})
+    return ObservedActivation(
+        state=str(activation.get("state")),
+        message=str(activation.get("message") or ""),
+        seconds={name: float(one) for name, one in seconds.items() if isinstance(one, int | float)},
     )
 
 

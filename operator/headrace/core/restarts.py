@@ -35,6 +35,7 @@ def record_ending(
         user_frame=ended.user_frame,
         at=ended.at or now,
         log_file=ended.log_file,
+        candidate=run.attempt.activation.candidate if run.attempt.activation is not None else None,
     )
     if ended.ending in PEACEFUL:
         return {"last_termination": termination, **without_failures(status)}

@@ -6,13 +6,16 @@
          ┌────────────┐  failed: refused, and run n was not touched
          │ Rehearsing │──▶ (core/rehearsal.py; strategy Rehearsed, while run n runs)
          └────────────┘
-                │ passed, or there is no room
+                │ passed: the candidate waits, warm; or there is no room
                 ▼
-           ┌─────────┐  driver ended   ┌─────────┐  state copied   ┌──────────┐
-           │Draining │────────────────▶│ Seeding │────────────────▶│ Starting │──▶ core/verification.py
-           └─────────┘  (its pod uid)  └─────────┘                 └──────────┘
-                │  ▲                        │                       run n+1, attempt 1 intended
-                │  │ core/rollback.py       │
+           ┌─────────┐  driver ended, a candidate waits        ┌────────────┐  run n+1, attempt 1
+           │Draining │────────────────────────────────────────▶│ Activating │──▶ core/verification.py
+           └─────────┘  (its pod uid)                          └────────────┘    core/warm.py
+                │  ▲ │                                               │ it cannot, or dies: a keeper copies,
+                │  │ │ none waits   ┌─────────┐  state copied   ┌──────────┐  the next attempt is cold
+                │  │ └─────────────▶│ Seeding │────────────────▶│ Starting │──▶ core/verification.py
+                │  │                └─────────┘                 └──────────┘  run n+1, attempt 1 intended
+                │  │ core/rollback.py    │
                 └──┼─ a newer edit re-pins run n+1 at any step before it starts
                    │
              back to an earlier version: the same steps, pinned like the run that had it
@@ -26,20 +29,23 @@ commit: see docs/concepts/upgrades.md for the table.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
-from headrace.api import Change, Operation
-from headrace.core import gates, rehearsal
+from headrace.api import Activation, Change, Operation
+from headrace.core import gates, rehearsal, repartition, warm
 from headrace.core.actions import DrainAttempt, PinRun
 from headrace.core.changes import ChangePlan, classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled, stalled_facts
 from headrace.core.handover import NO_STATE, seed_of, seeded_from, story
 from headrace.core.history import Outcome
-from headrace.core.model import CodeProblem, Problem
+from headrace.core.model import CodeProblem, ObservedCandidate, Problem
 from headrace.core.starting import Begun, begin_run, copy_state, start_intended
 
 _MOST_CHANGES = 32
+# Nobody writes, or nobody will in a moment: events tell sooner, and this is for those that get lost.
+_LOOK_SOON = timedelta(seconds=1)
 # Stopped as asked, or done: the version was fine when it was last seen.
-_WELL = ("Running", "Completed", "Suspended", "Detached")
+_WELL = ("Running", "Completed", "Suspended", "Detached", "Sleeping")
 
 
 def begin(context: Context, why: str, changes: ChangePlan | None = None) -> Decision:
@@ -62,6 +68,7 @@ def begin(context: Context, why: str, changes: ChangePlan | None = None) -> Deci
         without_state=stateless,
         started_at=context.now,
     )
+    operation = repartition.decided(context, operation)
     status = context.status.model_copy(update={"operation": operation})
     decision = carry_on(context.with_status(status), operation)
     return decision.saying(Sentence("Upgrade", f"run {operation.to_run}: {why}{_loudly(operation)}"))
@@ -160,15 +167,20 @@ def _superseded(context: Context, operation: Operation) -> Operation:
         operation = operation.model_copy(update={"without_state": False})
     if wanted == operation.revision or (rejected is not None and wanted == rejected.revision):
         return operation
-    return operation.model_copy(
+    # While its predecessor waits for a savepoint, say, the old run runs: there is time to rehearse.
+    waits = operation.step == "Draining" and operation.candidate is not None and rehearsal.is_wanted(context)
+    step = "Rehearsing" if waits else operation.step
+    superseded = operation.model_copy(
         update={
             "kind": "Upgrade",
             "revision": wanted,
             "version_of": None,
             "candidate": None,
-            "without_state": stateless and operation.step == "Draining",
+            "step": step,
+            "without_state": stateless and step == "Draining",
         }
     )
+    return repartition.decided(context, superseded)
 
 
 def carry_on(context: Context, operation: Operation) -> Decision:
@@ -176,24 +188,43 @@ def carry_on(context: Context, operation: Operation) -> Decision:
     pinned = context.observed.pinned.get(operation.to_run)
     if pinned is None or pinned.revision != operation.revision:
         return _pin(context, operation)
-    if operation.step == "Rehearsing":
-        match rehearsal.rehearse(context, operation):
-            case Decision() as decision:
-                return decision
-            case rehearsal.Through() as through:
-                after = context.status.model_copy(update={"operation": through.operation})
-                onwards = carry_on(context.with_status(after), through.operation)
-                told = replace(onwards, facts=(*onwards.facts, through.fact))
-                return told.saying(through.said)
+    rehearsing = operation.step == "Rehearsing"
+    match rehearsal.rehearse(context, operation) if rehearsing else rehearsal.stand_by(context, operation):
+        case Decision() as decision:
+            return decision
+        case rehearsal.Through() as through:
+            return _onwards(context, through)
+        case None:
+            pass  # nobody waits, or who waits is there
     if (waiting := gates.before_upgrade(context, operation)) is not None:
         return waiting
-    if context.live:
-        attempt = context.live[0]
-        drain = DrainAttempt(run=attempt.run, attempt=attempt.number, uid=attempt.uid, why=operation.reason)
-        return _moving(context, operation, f"run {operation.from_run} finishes its batch", drain)
+    return _drain(context, operation) if context.live else _hand_over(context, operation)
+
+
+def _drain(context: Context, operation: Operation) -> Decision:
+    attempt = context.live[0]
+    drain = DrainAttempt(run=attempt.run, attempt=attempt.number, uid=attempt.uid, why=operation.reason)
+    moving = _moving(context, operation, f"run {operation.from_run} finishes its batch", drain)
+    warmly = operation.candidate is not None
+    return replace(moving, recheck_at=context.now + _LOOK_SOON) if warmly else moving
+
+
+def _hand_over(context: Context, operation: Operation) -> Decision:
+    """The old driver has ended."""
+    if (unfinished := warm.unfinished_seed(context)) is not None:
+        return copy_state(context, unfinished)
+    standby = rehearsal.observed_standby(context, operation)
+    if standby is not None and not repartition.hands_over_cold(operation):
+        return _activate(context, operation, standby)
     if operation.to_run not in context.observed.seeded_runs and not operation.without_state:
         return _seed(context, operation)
     return _start(context, operation)
+
+
+def _onwards(context: Context, through: rehearsal.Through) -> Decision:
+    after = context.status.model_copy(update={"operation": through.operation})
+    onwards = carry_on(context.with_status(after), through.operation)
+    return replace(onwards, facts=(*onwards.facts, through.fact)).saying(through.said)
 
 
 def _pin(context: Context, operation: Operation) -> Decision:
@@ -216,22 +247,52 @@ def _seed(context: Context, operation: Operation) -> Decision:
     return copy_state(context, seed_of(operation))
 
 
+def _activate(context: Context, operation: Operation, standby: ObservedCandidate) -> Decision:
+    """The old driver has ended. The intent first: whoever finds it knows that the candidate may write."""
+    activation = Activation(
+        candidate=standby.number,
+        uid=standby.uid,
+        from_run=operation.from_run,
+        handover=operation.handover,
+    )
+    begun = begin_run(context, _begun(context, operation, "Activating", f"run-{operation.from_run}"))
+    status = warm.with_activation(context, begun, activation)
+    message = f"candidate {standby.number} takes over from run {operation.from_run}, warm"
+    said = Sentence("Activating", f"run {operation.to_run}, attempt 1: {message} ({operation.reason})")
+    return Decision(
+        status=status,
+        state="Activating",
+        facts=progress_facts("Activating", message),
+        actions=(warm.order(status),),
+        says=(said,),
+        recheck_at=context.now + _LOOK_SOON,
+    )
+
+
 def _start(context: Context, operation: Operation) -> Decision:
     queries = context.observed.seeded_queries.get(operation.to_run, ())
+    begun = _begun(context, operation, "Starting", seeded_from(operation, queries))
+    told = _with_story(context, operation, story(operation, queries))
+    return start_intended(told, begin_run(told, begun), operation.reason + _loudly(operation))
+
+
+def _begun(context: Context, operation: Operation, step: str, origin: str) -> Begun:
     outcome, message = _outcome(context, operation)
-    trial = operation.model_copy(update={"step": "Starting", "step_at": context.now})
-    begun = Begun(
+    trial = operation.model_copy(update={"step": step, "step_at": context.now, "candidate": None})
+    return Begun(
         number=operation.to_run,
         revision=operation.revision,
-        seeded_from=seeded_from(operation, queries),
+        seeded_from=origin,
         version_of=operation.version_of,
         changes=operation.changes,
+        repartition=operation.repartition,
+        state_partitions=repartition.left_as_it_is(
+            context, operation, context.observed.seeded_queries.get(operation.to_run, ())
+        ),
         operation=trial,
         outcome=outcome,
         message=message,
     )
-    told = _with_story(context, operation, story(operation, queries))
-    return start_intended(told, begin_run(told, begun), operation.reason + _loudly(operation))
 
 
 def _with_story(context: Context, operation: Operation, told: str) -> Context:

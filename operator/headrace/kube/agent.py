@@ -12,6 +12,7 @@ import aiohttp
 
 from headrace.core.manifests.places import AGENT_PORT
 from headrace.core.model import AttemptPhase
+from headrace.core.reports import CANDIDATE_PHASES
 
 _LONGEST_ANSWER = 4_000_000
 _TIMEOUT = aiohttp.ClientTimeout(total=3.0, sock_connect=1.5)
@@ -32,6 +33,10 @@ class Agents(Protocol):
 
     async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
         """Whether the agent has taken the request. A driver that drains already keeps to its first limit."""
+        ...
+
+    async def activate(self, address: AgentAddress, order: dict[str, Any]) -> bool:
+        """Whether the candidate has taken the order, now or before; what becomes of it is in its status."""
         ...
 
     async def scaling(self, address: AgentAddress) -> dict[str, Any] | None:
@@ -66,6 +71,9 @@ class HttpAgents:
     async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
         path = f"/v1/drain?timeoutSeconds={timeout_seconds}"
         return await self._call("POST", path, address) is not None
+
+    async def activate(self, address: AgentAddress, order: dict[str, Any]) -> bool:
+        return await self._call("POST", "/v1/activate", address, body=order) is not None
 
     async def scaling(self, address: AgentAddress) -> dict[str, Any] | None:
         return await self._call("GET", "/v1/scaling", address)
@@ -106,7 +114,7 @@ def _makes_sense(report: dict[str, Any]) -> bool:
     phase, queries = report.get("phase"), report.get("queries")
     return (
         isinstance(phase, str)
-        and phase in set(AttemptPhase)
+        and (phase in set(AttemptPhase) or phase in CANDIDATE_PHASES)
         and isinstance(queries, list)
         and all(isinstance(query, dict) and _is_query(query) for query in cast(list[Any], queries))
     )

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.api import StreamJobStatus
+from headrace.api.names import candidate_set_name, executor_set_name
 from headrace.core.manifests import RunPin, read_run_pin
 from headrace.core.manifests.keeper_pod import (
     COLLECTOR_ROLE,
@@ -14,6 +16,7 @@ from headrace.core.manifests.keeper_pod import (
     SAVEPOINT_ROLE,
     TRY_LABEL,
 )
+from headrace.core.manifests.lookout_pod import LOOKOUT_ROLE
 from headrace.core.manifests.ownership import (
     ATTEMPT_LABEL,
     CANDIDATE_LABEL,
@@ -23,6 +26,7 @@ from headrace.core.manifests.ownership import (
     ROLE_LABEL,
     RUN_LABEL,
     TASK_LABEL,
+    labels_of_activated,
 )
 from headrace.core.manifests.run_pin import PIN_ROLE
 from headrace.core.model import Job
@@ -45,6 +49,8 @@ class Found:
     services: Mapping[str, Object]
     # Pods that look for what savepoints have left behind.
     collectors: tuple[Object, ...]
+    # Pods that look for work while the job sleeps.
+    lookouts: tuple[Object, ...]
     # Pods that take a savepoint: they read the checkpoints.
     saving: tuple[Object, ...]
     # Pods under the job's label that belong to somebody else, mostly to an earlier job of the same name.
@@ -59,12 +65,15 @@ class Found:
         """The tries for runs with lower numbers."""
         return [pod for pod in self.keepers if int(label(pod, RUN_LABEL)) < run and not is_leaving(pod)]
 
-    def executors_of(self, epoch: int) -> list[Object]:
-        return [pod for pod in self.executors if label(pod, EPOCH_LABEL) == str(epoch)]
+    def executors_of(self, driver: Object) -> list[Object]:
+        number = label(driver, CANDIDATE_LABEL)
+        key, value = (CANDIDATE_LABEL, number) if number else (EPOCH_LABEL, label(driver, EPOCH_LABEL))
+        return [pod for pod in self.executors if label(pod, key) == value]
 
 
 def sort_out(
     job: Job,
+    status: StreamJobStatus,
     *,
     pods: Iterable[Object],
     config_maps: Iterable[Object],
@@ -72,7 +81,7 @@ def sort_out(
     known_pins: MutableMapping[str, RunPin],
 ) -> Found:
     """`known_pins` by the uid of their ConfigMap, which is immutable: each is parsed once."""
-    pods, config_maps = list(pods), list(config_maps)
+    pods, config_maps = [_as_named(pod, job, status) for pod in pods], list(config_maps)
     ours = [pod for pod in pods if is_owned(pod, job.uid)]
     # Spark makes the executors, so they are not ours by ownership.
     executors = [pod for pod in pods if label(pod, ROLE_LABEL) == "executor"]
@@ -91,11 +100,33 @@ def sort_out(
         config_maps={name_of(thing): thing for thing in _ours(config_maps, job)},
         services={name_of(thing): thing for thing in _ours(services, job)},
         collectors=tuple(pod for pod in ours if label(pod, ROLE_LABEL) == COLLECTOR_ROLE),
+        lookouts=tuple(pod for pod in ours if label(pod, ROLE_LABEL) == LOOKOUT_ROLE),
         saving=tuple(pod for pod in saving if label(pod, TASK_LABEL) == "take"),
         foreign=tuple(
             pod for pod in pods if not any(pod in known for known in (ours, executors, deletions, saving))
         ),
     )
+
+
+def _as_named(pod: Object, job: Job, status: StreamJobStatus) -> Object:
+    """A candidate that the status names as the attempt is one: the order may have reached it. It gets the
+    labels that say so just before that; until they are seen, the status counts."""
+    run = status.run
+    activation = run.attempt.activation if run is not None and run.attempt is not None else None
+    if run is None or run.attempt is None or activation is None or uid_of(pod) != activation.uid:
+        return pod
+    if not is_owned(pod, job.uid):
+        return pod
+    named = labels_of_activated(attempt=run.attempt.number, epoch=run.attempt.epoch)
+    metadata = pod["metadata"]
+    return {**pod, "metadata": {**metadata, "labels": {**metadata["labels"], **named}}}
+
+
+def executor_set_of(job: str, driver: Object) -> str:
+    """The name of the StatefulSet that Spark makes for the executors of this driver."""
+    if number := label(driver, CANDIDATE_LABEL):
+        return candidate_set_name(job, int(number))
+    return executor_set_name(job, int(label(driver, EPOCH_LABEL)))
 
 
 def is_owned(thing: Object, job_uid: str) -> bool:

@@ -58,6 +58,10 @@ class Memory:
     collect_problems: Recent[tuple[str, str], Problem] = field(
         default_factory=Recent[tuple[str, str], Problem]
     )
+    # Why the platform refused a lookout, by the job's uid and the number of the lookout.
+    lookout_problems: Recent[tuple[str, int], Problem] = field(
+        default_factory=Recent[tuple[str, int], Problem]
+    )
     # Why the platform refused a pod that works on a savepoint, by the savepoint's uid.
     keeper_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
     # Since when the agent of a pod, by its uid, has not answered.

@@ -1,22 +1,68 @@
-"""Candidates: drivers that rehearse the next run beside the one that runs."""
+"""Candidates: drivers that rehearse the next run beside the one that runs, and wait for the handover."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime, timedelta
+
 from headrace.core.manifests.ownership import RUN_LABEL
-from headrace.core.model import ObservedCandidate
+from headrace.core.model import Job, ObservedCandidate, Problem
+from headrace.core.reports import STANDBY
+from headrace.kube.agent import AgentAddress, Agents
+from headrace.kube.client import Object
 from headrace.kube.found import Found, label, uid_of
+from headrace.kube.memory import Memory
 from headrace.kube.pods import ended_of, is_running, waiting_of
 
+# Nothing is lost with one that is given up: so it is not waited for as long as for a driver.
+_SILENCE = timedelta(seconds=10)
 
-def observed_candidates(found: Found) -> tuple[ObservedCandidate, ...]:
+
+def candidate_uid(job_uid: str, number: int) -> str:
+    """As its claim and its agent know it, also when it has taken over; for an attempt see `attempt_uid`."""
+    return f"{job_uid}-c{number}"
+
+
+async def observed_candidates(
+    agents: Agents, job: Job, found: Found, *, memory: Memory, now: datetime
+) -> tuple[ObservedCandidate, ...]:
     return tuple(
-        ObservedCandidate(
-            run=int(label(pod, RUN_LABEL)),
-            number=number,
-            uid=uid_of(pod),
-            ended=ended_of(pod),
-            running=is_running(pod),
-            waiting=waiting_of(pod.get("status", {})) if ended_of(pod) is None else None,
-        )
-        for number, pod in sorted(found.candidates.items())
+        [
+            await _observed(agents, job, found, number, pod, memory=memory, now=now)
+            for number, pod in sorted(found.candidates.items())
+        ]
     )
+
+
+async def _observed(
+    agents: Agents, job: Job, found: Found, number: int, pod: Object, *, memory: Memory, now: datetime
+) -> ObservedCandidate:
+    ended, running = ended_of(pod), is_running(pod)
+    seen = ObservedCandidate(
+        run=int(label(pod, RUN_LABEL)),
+        number=number,
+        uid=uid_of(pod),
+        ended=ended,
+        running=running,
+        waiting=waiting_of(pod.get("status", {})) if ended is None else None,
+    )
+    ip = pod.get("status", {}).get("podIP")
+    if not running or not ip:
+        return seen
+    report = await agents.status(AgentAddress(ip=ip, uid=candidate_uid(job.uid, number)))
+    if report is not None:
+        memory.silent_since.pop(uid_of(pod), None)
+        standby = report["phase"] == STANDBY
+        return replace(seen, standby=standby, waiting=None if standby else _no_executor(found, pod))
+    since = memory.silent_since.setdefault(uid_of(pod), now)
+    if now - since < _SILENCE:
+        return seen
+    return replace(seen, waiting=Problem("AgentSilent", f"its agent at {ip} does not answer"))
+
+
+def _no_executor(found: Found, pod: Object) -> Problem | None:
+    """Why nobody does the work of a candidate, if so: where no node has room for its executors, say."""
+    executors = [one.get("status", {}) for one in found.executors_of(pod)]
+    if any(status.get("phase") == "Running" for status in executors):
+        return None
+    return next(filter(None, map(waiting_of, executors)), None)

@@ -15,6 +15,7 @@ from headrace.api import (
     SAVEPOINT_FINALIZER,
     Operation,
     StreamJobSpec,
+    StreamJobStatus,
     StreamSavepoint,
 )
 from headrace.core.gates import upgrade_savepoint
@@ -111,15 +112,30 @@ def _saved_job(cache: Cache, platform: Platform, key: JobKey, memory: Memory) ->
     manifest = cache.job(key)
     if manifest is None:
         return None
-    run = (manifest.get("status") or {}).get("run") or {}
-    path = run.get("path")
-    spec = _spec(cache, platform, manifest, memory, run)
+    status = manifest.get("status") or {}
+    spec = _spec(cache, platform, manifest, memory, status.get("run") or {})
     if isinstance(spec, Problem):
         return spec
     return SavedJob(
         spec=spec,
         generation=manifest["metadata"]["generation"],
-        run=RunToSave(number=run["number"], revision=run["revision"], path=path) if path else None,
+        run=_run_to_save(StreamJobStatus.parse(status)),
+    )
+
+
+def _run_to_save(status: StreamJobStatus) -> RunToSave | None:
+    """The run that has the state: while a candidate takes over, that is the one before."""
+    run = status.run
+    if run is None or run.path is None:
+        return None
+    activation = run.attempt.activation if run.attempt is not None else None
+    if activation is None or activation.seeded:
+        return RunToSave(number=run.number, revision=run.revision, path=run.path)
+    before = next((one for one in status.history if one.run == activation.from_run), None)
+    return RunToSave(
+        number=activation.from_run,
+        revision=before.revision if before is not None else run.revision,
+        path=f"{run.path.rpartition('/')[0]}/run-{activation.from_run}",
     )
 
 

@@ -9,9 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.api import StreamJobStatus
-from headrace.api.names import executor_set_name
 from headrace.core.manifests.keeper_pod import KEEPER_CONTAINER
-from headrace.core.manifests.ownership import JOB_LABEL, RUN_LABEL
+from headrace.core.manifests.ownership import CANDIDATE_LABEL, JOB_LABEL, RUN_LABEL
 from headrace.core.model import (
     AttemptPhase,
     EarlierLineage,
@@ -31,7 +30,18 @@ from headrace.kube.client import Api, Object
 from headrace.kube.code import Sources, look_at_code
 from headrace.kube.collecting import observed_collecting
 from headrace.kube.errors import Denied, NotFound
-from headrace.kube.found import AttemptNumber, Found, attempt_of, is_leaving, label, name_of, sort_out, uid_of
+from headrace.kube.found import (
+    AttemptNumber,
+    Found,
+    attempt_of,
+    executor_set_of,
+    is_leaving,
+    label,
+    name_of,
+    sort_out,
+    uid_of,
+)
+from headrace.kube.lookouts import observed_lookout
 from headrace.kube.memory import Memory
 from headrace.kube.pods import (
     FAILED_MOUNT,
@@ -45,7 +55,7 @@ from headrace.kube.pods import (
     observed_attempt,
     waiting_of,
 )
-from headrace.kube.rehearsing import observed_candidates
+from headrace.kube.rehearsing import candidate_uid, observed_candidates
 from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, SERVICES, STATEFUL_SETS
 from headrace.kube.savepoint_sight import known_savepoints
 from headrace.kube.start_point import find_savepoint
@@ -90,6 +100,7 @@ async def look(
     sources = await look_at_code(api, job.namespace, job.spec.application)
     found = sort_out(
         job,
+        status,
         pods=cache.children(PODS, key),
         config_maps=cache.children(CONFIG_MAPS, key),
         services=cache.children(SERVICES, key),
@@ -97,14 +108,14 @@ async def look(
     )
     current = current_attempt(status)
     driver = found.drivers.get(current) if current is not None else None
-    executor_set = await _executor_set(api, job, status) if driver and is_running(driver) else None
+    executor_set = await _executor_set(api, job, status, driver) if driver and is_running(driver) else None
     address = agent_address(job, driver)
     report = await agents.status(address) if address is not None else None
     attempts = _attempts(job, status, found, report, memory=memory, now=now)
     observed = Observed(
         code=sources.code,
         attempts=await _with_mount_problems(api, job, found, attempts, now=now),
-        candidates=observed_candidates(found),
+        candidates=await observed_candidates(agents, job, found, memory=memory, now=now),
         candidate_problem=memory.candidate_problems.get(job.uid),
         pinned={
             run: PinnedRun(
@@ -120,7 +131,8 @@ async def look(
         seed_problem=_seed_problem(job, found, status, memory),
         seed_waiting=_seed_waiting(found, status, now=now),
         start_problem=memory.start_problems.get((job.uid, *current)) if current is not None else None,
-        executors=_executors(found, status, executor_set),
+        executors=_executors(found, driver, executor_set),
+        lookout=observed_lookout(job, status, found, memory),
         earlier=_earlier(found),
         savepoint=await find_savepoint(api, job, status),
         lingering=lingering(found) if job.deleting else (),
@@ -207,24 +219,24 @@ async def _with_mount_problems(
 def agent_address(job: Job, pod: Object | None) -> AgentAddress | None:
     if pod is None or not is_running(pod):
         return None
-    ip = pod["status"].get("podIP")
-    return AgentAddress(ip=ip, uid=attempt_uid(job.uid, attempt_of(pod))) if ip else None
+    ip, number = pod["status"].get("podIP"), label(pod, CANDIDATE_LABEL)
+    own = candidate_uid(job.uid, int(number)) if number else attempt_uid(job.uid, attempt_of(pod))
+    return AgentAddress(ip=ip, uid=own) if ip else None
 
 
-async def _executor_set(api: Api, job: Job, status: StreamJobStatus) -> Object | None:
+async def _executor_set(api: Api, job: Job, status: StreamJobStatus, driver: Object) -> Object | None:
     run = status.run
     if run is None or run.attempt is None or run.attempt.state == "Ended":
         return None
     try:
-        return await api.get(STATEFUL_SETS, job.namespace, executor_set_name(job.name, run.attempt.epoch))
+        return await api.get(STATEFUL_SETS, job.namespace, executor_set_of(job.name, driver))
     except NotFound:
         return None
 
 
-def _executors(found: Found, status: StreamJobStatus, executor_set: Object | None) -> ObservedExecutors:
-    run = status.run
-    epoch = run.attempt.epoch if run is not None and run.attempt is not None else 0
-    staying = [pod for pod in found.executors_of(epoch) if not is_leaving(pod)]
+def _executors(found: Found, driver: Object | None, executor_set: Object | None) -> ObservedExecutors:
+    own = found.executors_of(driver) if driver is not None else []
+    staying = [pod for pod in own if not is_leaving(pod)]
     return ObservedExecutors(
         replicas=len(staying),
         ready=sum(_is_ready(pod) for pod in staying),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 
-from headrace.api import StreamJobSpec, StreamJobStatus
-from headrace.core.actions import StartCandidate
+from headrace.api import Activation, StreamJobSpec, StreamJobStatus
+from headrace.core.actions import StartCandidate, StartLookout
 from headrace.core.executors import present_target
 from headrace.core.manifests import (
     Candidacy,
     DriverAttempt,
+    Lookout,
     Platform,
     RunPin,
     config_map,
     driver_pod,
     driver_service,
+    lookout_pod,
     token_secret,
 )
 from headrace.core.manifests.ownership import JOB_LABEL
@@ -24,7 +26,9 @@ from headrace.kube.agent import AgentTokens
 from headrace.kube.client import Api
 from headrace.kube.errors import AlreadyExists, Denied, Invalid
 from headrace.kube.found import AttemptNumber, Found, is_owned, label, name_of, uid_of
+from headrace.kube.memory import Memory
 from headrace.kube.pods import has_ended
+from headrace.kube.rehearsing import candidate_uid
 from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from headrace.kube.sight import attempt_uid
 from headrace.kube.store import lineages_of
@@ -49,6 +53,16 @@ def driver_attempt(
     job: Job, status: StreamJobStatus, pin: RunPin, number: AttemptNumber, *, epoch: int
 ) -> DriverAttempt:
     run, attempt = number
+    if (activation := _activation(status, number)) is not None:
+        # Its driver was started as a candidate, and is what it was told to be then.
+        assert status.run is not None  # it has that attempt
+        start = StartCandidate(
+            run=run,
+            number=activation.candidate,
+            from_run=activation.from_run,
+            started_from=status.run.started_from,
+        )
+        return candidate(job, status, pin, start)
     own = status.run if status.run is not None and status.run.number == run else None
     return DriverAttempt(
         namespace=job.namespace,
@@ -63,8 +77,16 @@ def driver_attempt(
         image=own.image if own is not None else None,
         code=pin.code,
         start=driver_start(job.spec.start_from, started_from=own.started_from if own is not None else None),
+        repartition=own is not None and own.repartition,
         check_store=run == 1 and not starts_without_state(job.spec.start_from),
     )
+
+
+def _activation(status: StreamJobStatus, number: AttemptNumber) -> Activation | None:
+    run = status.run
+    if run is None or run.attempt is None or (run.number, run.attempt.number) != number:
+        return None
+    return run.attempt.activation
 
 
 def candidate(job: Job, status: StreamJobStatus, pin: RunPin, action: StartCandidate) -> DriverAttempt:
@@ -77,9 +99,11 @@ def candidate(job: Job, status: StreamJobStatus, pin: RunPin, action: StartCandi
         run=action.run,
         attempt=action.number,
         epoch=0,
-        uid=f"{job.uid}-c{action.number}",
+        uid=candidate_uid(job.uid, action.number),
         store=f"{lineages_of(job, pin.location)}/{job.uid}",
         code=pin.code,
+        start=driver_start(job.spec.start_from, started_from=action.started_from),
+        repartition=action.repartition,
         candidacy=Candidacy(number=action.number, from_run=action.from_run, policy=job.spec.upgrade),
     )
 
@@ -97,6 +121,28 @@ async def start(
         raise StartRefused(Problem(refusal.reason, str(refusal))) from refusal
     except Invalid as refusal:
         raise StartRefused(Problem("PodInvalid", str(refusal))) from refusal
+
+
+def lookout(job: Job, status: StreamJobStatus, found: Found, action: StartLookout) -> Lookout:
+    """Looks where the attempt left off that the job sleeps since."""
+    run = status.run
+    assert run is not None and run.attempt is not None  # it has slept since that one
+    number = (run.number, run.attempt.number)
+    pin = pin_of(job, found, run.number)
+    attempt = driver_attempt(job, status, pin, number, epoch=run.attempt.epoch)
+    return Lookout(attempt=attempt, number=action.number, every_seconds=action.every_seconds)
+
+
+async def start_lookout(api: Api, platform: Platform, job: Job, wanted: Lookout, *, memory: Memory) -> None:
+    place = (job.uid, wanted.number)
+    try:
+        with contextlib.suppress(AlreadyExists):
+            await api.create(PODS, job.namespace, lookout_pod(wanted, platform))
+    except (Denied, Invalid) as refusal:
+        # The planner asks again, and wakes the job when that has lasted too long.
+        memory.lookout_problems[place] = Problem("LookoutRefused", str(refusal))
+        return
+    memory.lookout_problems.pop(place, None)
 
 
 async def _create(api: Api, tokens: AgentTokens, platform: Platform, attempt: DriverAttempt) -> None:

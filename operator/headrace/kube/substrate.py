@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from headrace.api import StreamJobStatus
-from headrace.api.names import executor_set_name
+from headrace.api.names import candidate_set_name, executor_set_name
 from headrace.core.actions import (
     AbandonAttempt,
     Action,
+    ActivateCandidate,
     CollectOrphans,
     DeleteCheckpoints,
     DrainAttempt,
@@ -30,12 +31,13 @@ from headrace.core.actions import (
     SeedRun,
     StartAttempt,
     StartCandidate,
+    StartLookout,
     StopCandidate,
     StopDeleting,
     TakeSavepoint,
 )
 from headrace.core.manifests import Platform, RunPin, run_pin
-from headrace.core.manifests.ownership import ROLE_LABEL
+from headrace.core.manifests.ownership import ROLE_LABEL, labels_of_activated
 from headrace.core.model import AttemptPhase, Code, Job
 from headrace.core.revision import revision_of
 from headrace.kube.agent import Agents, AgentTokens
@@ -52,7 +54,15 @@ from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS
 from headrace.kube.savepointing import change_savepoints
 from headrace.kube.seeding import seed
 from headrace.kube.sight import Sight, agent_address, look
-from headrace.kube.starting import StartRefused, candidate, driver_attempt, pin_of, start
+from headrace.kube.starting import (
+    StartRefused,
+    candidate,
+    driver_attempt,
+    lookout,
+    pin_of,
+    start,
+    start_lookout,
+)
 from headrace.kube.store import location_of
 from headrace.kube.tidy import Leftover
 from headrace.kube.upkeep import remove, repair
@@ -108,10 +118,8 @@ class KubeSubstrate:
                 await seed(self.api, self.platform, job, sight.found, action, memory=self.memory, now=now)
             case StartAttempt():
                 await self._start(job, status, sight, action)
-            case StartCandidate():
-                await self._start_candidate(job, status, sight, action)
-            case StopCandidate():
-                await self._stop_candidate(job, sight, action)
+            case StartCandidate() | StopCandidate() | ActivateCandidate():
+                await self._candidate(job, status, sight, action)
             case DrainAttempt():
                 await self._drain(job, sight, action, now)
             case AbandonAttempt():
@@ -120,6 +128,9 @@ class KubeSubstrate:
                     await self._delete(job, pod, grace_seconds=0)
             case ScaleExecutors():
                 await self._scale(job, action)
+            case StartLookout():
+                wanted = lookout(job, status, sight.found, action)
+                await start_lookout(self.api, self.platform, job, wanted, memory=self.memory)
             case HoldDeletion() | ReleaseDeletion() | DeleteCheckpoints() | StopDeleting():
                 await self._see_it_off(manifest, job, sight, action, now)
             case TakeSavepoint() | RemoveSavepoint() | CollectOrphans() | EndCollecting():
@@ -234,6 +245,21 @@ class KubeSubstrate:
             raise
         self.memory.start_problems.pop((job.uid, *number), None)
 
+    async def _candidate(
+        self,
+        job: Job,
+        status: StreamJobStatus,
+        sight: Sight,
+        action: StartCandidate | StopCandidate | ActivateCandidate,
+    ) -> None:
+        match action:
+            case StartCandidate():
+                await self._start_candidate(job, status, sight, action)
+            case StopCandidate():
+                await self._stop_candidate(job, sight, action)
+            case ActivateCandidate():
+                await self._activate(job, sight, action)
+
     async def _start_candidate(
         self, job: Job, status: StreamJobStatus, sight: Sight, action: StartCandidate
     ) -> None:
@@ -252,6 +278,28 @@ class KubeSubstrate:
         pod = sight.found.candidates.get(action.number)
         if pod is not None and uid_of(pod) == action.uid and not is_leaving(pod):
             await self._delete(job, pod, grace_seconds=_CANDIDATE_GRACE)
+
+    async def _activate(self, job: Job, sight: Sight, action: ActivateCandidate) -> None:
+        """The labels first: they say for ever that this pod may have written as that attempt."""
+        # As a candidate in the pass that names it, as a driver from then on.
+        pods = (*sight.found.candidates.values(), *sight.found.drivers.values())
+        pod = next((one for one in pods if uid_of(one) == action.uid), None)
+        if pod is None or is_leaving(pod) or (address := agent_address(job, pod)) is None:
+            return  # the next look tells what has become of it
+        named = labels_of_activated(attempt=action.attempt, epoch=action.epoch)
+        try:
+            await self.api.patch(
+                PODS, job.namespace, name_of(pod), {"metadata": {"uid": action.uid, "labels": named}}
+            )
+        except NotFound:
+            return
+        order = {
+            "run": action.run,
+            "attempt": action.attempt,
+            "epoch": action.epoch,
+            "acceptPending": action.accept_pending,
+        }
+        await self.agents.activate(address, order)
 
     async def _drain(self, job: Job, sight: Sight, action: DrainAttempt, now: datetime) -> None:
         pod = _driver(sight, action)
@@ -274,7 +322,11 @@ class KubeSubstrate:
             )
 
     async def _scale(self, job: Job, action: ScaleExecutors) -> None:
-        name = executor_set_name(job.name, action.epoch)
+        name = (
+            executor_set_name(job.name, action.epoch)
+            if action.candidate is None
+            else candidate_set_name(job.name, action.candidate)
+        )
         wanted = {"spec": {"replicas": action.replicas}}
         with contextlib.suppress(NotFound):
             await self.api.patch(STATEFUL_SETS, job.namespace, name, wanted, subresource="scale")

@@ -6,10 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headrace.api import StreamJobStatus
-from headrace.api.names import attempt_name, candidate_name, executor_set_name
-from headrace.core.manifests.ownership import ATTEMPT_LABEL, CANDIDATE_LABEL, EPOCH_LABEL, RUN_LABEL
+from headrace.api.names import attempt_name, candidate_name
+from headrace.core.manifests.keeper_pod import TRY_LABEL
+from headrace.core.manifests.ownership import ATTEMPT_LABEL, CANDIDATE_LABEL, RUN_LABEL
 from headrace.core.model import Job
-from headrace.kube.found import AttemptNumber, Found, attempt_of, is_leaving, label, name_of, uid_of
+from headrace.core.rehearsal import named_candidates
+from headrace.kube.found import (
+    AttemptNumber,
+    Found,
+    attempt_of,
+    executor_set_of,
+    is_leaving,
+    label,
+    name_of,
+    uid_of,
+)
 from headrace.kube.pods import ended_of
 from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES, STATEFUL_SETS, Resource
 
@@ -29,6 +40,7 @@ class Leftover:
 def leftovers(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Leftover]:
     yield from _executor_sets(job, found)
     yield from _candidates(job, status, found)
+    yield from _lookouts(job, status, found)
     if job.deleting:
         # What it owns goes with it; but a copy of state under way would write behind the removal.
         yield from (Leftover(PODS, name_of(pod), uid_of(pod)) for pod in found.keepers if not is_leaving(pod))
@@ -50,9 +62,10 @@ def leftovers(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Lefto
 
 
 def _candidates(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Leftover]:
-    """All but the one that rehearses: what it found is in the status, and its log in the store."""
-    operation = status.operation
-    named = operation.candidate if operation is not None and not job.deleting else None
+    """All but the one that rehearses, and one that has taken over: what the others found is in the status,
+    and their logs are in the store."""
+    kept = set(map(str, () if job.deleting else named_candidates(status)))
+    kept |= {label(pod, CANDIDATE_LABEL) for pod in found.drivers.values() if ended_of(pod) is None}
     things = [
         *((PODS, pod) for pod in found.candidates.values() if ended_of(pod) is not None or job.deleting),
         *((SERVICES, service) for service in found.services.values()),
@@ -60,11 +73,19 @@ def _candidates(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Lef
     ]
     for resource, thing in things:
         number = label(thing, CANDIDATE_LABEL)
-        if not number or is_leaving(thing) or (named is not None and number == str(named.number)):
+        if not number or is_leaving(thing) or number in kept:
             continue
         if resource is CONFIG_MAPS:
             yield Leftover(SECRETS, candidate_name(job.name, int(number)), None)
         yield Leftover(resource, name_of(thing), uid_of(thing))
+
+
+def _lookouts(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Leftover]:
+    """All but the one that the status names: whoever is awake looks for itself."""
+    named = str(status.sleep.lookout) if status.sleep is not None and not job.deleting else None
+    for pod in found.lookouts:
+        if label(pod, TRY_LABEL) != named and not is_leaving(pod):
+            yield Leftover(PODS, name_of(pod), uid_of(pod))
 
 
 def _kept_pins(status: StreamJobStatus) -> set[int]:
@@ -80,10 +101,9 @@ def _kept_pins(status: StreamJobStatus) -> set[int]:
 def _executor_sets(job: Job, found: Found) -> Iterator[Leftover]:
     """A driver that ended and is kept for its logs would leave its executors crash-looping."""
     for pod in found.drivers.values():
-        epoch = int(label(pod, EPOCH_LABEL))
-        staying = [one for one in found.executors_of(epoch) if not is_leaving(one)]
+        staying = [one for one in found.executors_of(pod) if not is_leaving(one)]
         if staying and ended_of(pod) is not None:
-            yield Leftover(STATEFUL_SETS, executor_set_name(job.name, epoch), None, owner_uid=uid_of(pod))
+            yield Leftover(STATEFUL_SETS, executor_set_of(job.name, pod), None, owner_uid=uid_of(pod))
 
 
 def _kept_attempts(status: StreamJobStatus, found: Found) -> set[AttemptNumber]:

@@ -21,16 +21,22 @@ class AgentClient:
     def drain(self, *, timeout_seconds: float) -> bool:
         return self._call("POST", f"/v1/drain?timeoutSeconds={timeout_seconds}") is not None
 
-    def _call(self, method: str, path: str) -> dict[str, Any] | None:
+    def activate(self, order: dict[str, Any]) -> bool:
+        return self._call("POST", "/v1/activate", order) is not None
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
         """The answer, or None where there is none: a driver that starts or ends does not answer, and may."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout_seconds)
         try:
             connection.request(
-                method, path, headers={"Authorization": f"Bearer {self.token}", "X-Headrace-Uid": self.uid}
+                method,
+                path,
+                body=json.dumps(body) if body is not None else None,
+                headers={"Authorization": f"Bearer {self.token}", "X-Headrace-Uid": self.uid},
             )
             answer = connection.getresponse()
-            body = answer.read()
-            return json.loads(body) if answer.status < 300 else None
+            content = answer.read()
+            return json.loads(content) if answer.status < 300 else None
         except (OSError, http.client.HTTPException, ValueError):
             return None
         finally:

@@ -206,7 +206,7 @@ class DevSession:
         return Snapshot(
             name=self._job.name,
             status=self._status,
-            report=self._substrate.report,
+            report=self._substrate.drivers.report,
             problem=self._manifest_problem,
             home=self._layout.home,
             manifest=self._options.manifest,

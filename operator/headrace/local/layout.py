@@ -5,7 +5,8 @@ restore.json                  the last request to go back to a savepoint
 streamjob.json                the object as a cluster would keep it: uid, generation, spec, status
 runs/run-<n>/pin.json         what run n runs
 runs/run-<n>/attempt-<k>/     run.json, driver.log, process.json, termination.json
-runs/run-<n>/candidate-<k>/   the same, of a driver that rehearses the run
+runs/run-<n>/candidate-<k>/   the same, of a driver that rehearses the run; where it was ordered to take over,
+                              activated.json says as which attempt
 store/<ns>/<name>/<uid>/      checkpoints and pinned code, laid out as in S3
 """
 
@@ -37,6 +38,10 @@ class AttemptFiles:
     @property
     def termination(self) -> Path:
         return self.home / "termination.json"
+
+    @property
+    def activated(self) -> Path:
+        return self.home / "activated.json"
 
 
 @dataclass(frozen=True)

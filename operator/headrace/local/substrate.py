@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import signal
-import subprocess
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core.actions import (
     AbandonAttempt,
     Action,
+    ActivateCandidate,
     CollectOrphans,
     DeleteCheckpoints,
     DrainAttempt,
@@ -34,35 +31,26 @@ from headrace.core.actions import (
     StopDeleting,
     TakeSavepoint,
 )
-from headrace.core.last_words import ended_by
 from headrace.core.manifests import Candidacy
 from headrace.core.model import (
-    AttemptPhase,
     Code,
     CodeProblem,
     EarlierLineage,
-    Ended,
-    Ending,
     Job,
     Observed,
-    ObservedAttempt,
-    ObservedCandidate,
     PinnedRun,
 )
-from headrace.core.reports import query_report, seeded_queries
+from headrace.core.reports import seeded_queries
 from headrace.core.revision import revision_of
 from headrace.local import code
-from headrace.local.agent import AgentClient
+from headrace.local.drivers import Child, Drivers
 from headrace.local.layout import AttemptFiles, Layout, read_json, write_json
 from headrace.local.preflight import missing
-from headrace.local.processes import DriverProcess, start_driver
+from headrace.local.processes import start_driver
 from headrace.local.runfile import attempt_environment, run_file
 from headrace.local.start_point import find_savepoint, s3_options
 from headrace_jobs.store import Seed, open_store, read_seed, seed_after_trial, seed_run
 from headrace_jobs.store.savepoints import seed_from
-
-# After its own time limit a driver gets this much to go; then it is killed. Its pending batch is replayed.
-KILL_GRACE_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -74,26 +62,15 @@ class LocalOptions:
 
 
 @dataclass
-class _Child:
-    """A driver that we started, and what we have asked of it."""
-
-    process: subprocess.Popen[bytes]
-    token: str
-    drain_asked_at: float | None = None
-
-
-@dataclass
 class LocalSubstrate:
     layout: Layout
     options: LocalOptions
-    # The last status of the live driver's agent, for the view.
-    report: dict[str, Any] | None = None
-    _children: dict[tuple[int, int], _Child] = field(default_factory=dict)
-    _candidates: dict[int, _Child] = field(default_factory=dict)
-    _ended: dict[tuple[int, int], ObservedAttempt] = field(default_factory=dict)
     _seeding: Future[Seed] | None = None
     _seeding_run: int = 0
     _keeper: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "keeper"))
+
+    def __post_init__(self) -> None:
+        self.drivers = Drivers(self.layout)
 
     # ---- observe ------------------------------------------------------------------------------------
 
@@ -104,8 +81,8 @@ class LocalSubstrate:
         seeds = {number: seed for number in runs if (seed := read_seed(store, f"run-{number}")) is not None}
         return Observed(
             code=self._observe_code(job.spec),
-            attempts=tuple(self._observe_attempt(*key) for key in self._attempt_keys(runs)),
-            candidates=tuple(self._observe_candidate(*key) for key in self._candidate_keys(runs)),
+            attempts=self.drivers.attempts(runs, status),
+            candidates=self.drivers.candidates(runs, status),
             pinned={number: pinned for number in runs if (pinned := self._pinned(number))},
             seeded_runs=frozenset(seeds),
             seeded_queries={number: seeded_queries(asdict(seed)) for number, seed in seeds.items()},
@@ -119,77 +96,6 @@ class LocalSubstrate:
         if absent := list(missing(spec, base=base, environ=os.environ)):
             return CodeProblem("\n".join(absent))
         return code.observe(spec.application, base, self.options.code_file)
-
-    def _observe_attempt(self, run: int, number: int) -> ObservedAttempt:
-        if (ended := self._ended.get((run, number))) is not None:
-            return ended
-        files = self.layout.attempt(run, number)
-        driver = DriverProcess.read(files.process)
-        child = self._children.get((run, number))
-        exit_code = child.process.poll() if child is not None else None
-        child_alive = child is not None and exit_code is None
-        if child_alive or (driver is not None and driver.alive()):
-            self._reap_headless_jvm(driver, child_alive)
-            return self._live_attempt(run, number, driver, child)
-        ended = ObservedAttempt(
-            run=run,
-            number=number,
-            uid=driver.uid if driver is not None else "",
-            phase=AttemptPhase.ENDED,
-            ended=_termination(files, exit_code),
-        )
-        self._ended[(run, number)] = ended
-        return ended
-
-    def _live_attempt(
-        self, run: int, number: int, driver: DriverProcess | None, child: _Child | None
-    ) -> ObservedAttempt:
-        report = None
-        if driver is not None and driver.agent_port is not None and child is not None:
-            report = AgentClient(driver.agent_port, child.token, driver.uid).status()
-        self.report = report or self.report
-        # A driver that is not our child has lost its parent: it is draining by itself.
-        default = AttemptPhase.STARTING if child is not None else AttemptPhase.DRAINING
-        phase = AttemptPhase(report["phase"]) if report is not None else default
-        return ObservedAttempt(
-            run=run,
-            number=number,
-            uid=driver.uid if driver is not None else "",
-            phase=phase if phase is not AttemptPhase.ENDED else AttemptPhase.DRAINING,
-            queries=tuple(query_report(query) for query in (report or {}).get("queries", ())),
-        )
-
-    def _reap_headless_jvm(self, driver: DriverProcess | None, child_alive: bool) -> None:
-        """A JVM whose Python driver is dead has nobody to answer to. Spark ends it by itself; make sure."""
-        if driver is None or driver.jvm is None or child_alive or driver.driver.alive():
-            return
-        driver.jvm.kill()
-
-    def _attempt_keys(self, runs: list[int]) -> list[tuple[int, int]]:
-        keys: list[tuple[int, int]] = []
-        for run in runs:
-            homes = (self.layout.runs / f"run-{run}").glob("attempt-*")
-            keys += [(run, int(home.name.removeprefix("attempt-"))) for home in homes]
-        return sorted(keys)
-
-    def _candidate_keys(self, runs: list[int]) -> list[tuple[int, int]]:
-        homes = [
-            (run, home) for run in runs for home in (self.layout.runs / f"run-{run}").glob("candidate-*")
-        ]
-        return sorted((run, int(home.name.removeprefix("candidate-"))) for run, home in homes)
-
-    def _observe_candidate(self, run: int, number: int) -> ObservedCandidate:
-        files, child = self.layout.candidate(run, number), self._candidates.get(number)
-        driver = DriverProcess.read(files.process)
-        exit_code = child.process.poll() if child is not None else None
-        alive = (child is not None and exit_code is None) or (driver is not None and driver.alive())
-        return ObservedCandidate(
-            run=run,
-            number=number,
-            uid=f"c{number}",
-            ended=None if alive else _termination(files, exit_code),
-            running=alive,
-        )
 
     def _run_numbers(self) -> list[int]:
         return sorted(int(home.name.removeprefix("run-")) for home in self.layout.runs.glob("run-*"))
@@ -231,9 +137,11 @@ class LocalSubstrate:
             case StartCandidate():
                 self._start_candidate(job, action)
             case StopCandidate():
-                self._stop_candidate(action)
+                self.drivers.stop_candidate(action)
+            case ActivateCandidate():
+                self.drivers.activate(action)
             case DrainAttempt():
-                self._drain(job, action)
+                self.drivers.drain(job, action)
             case AbandonAttempt() | ScaleExecutors():
                 raise AssertionError(f"never planned here: {action}")  # nothing is lost, nothing is apart
             case TakeSavepoint() | RemoveSavepoint() | CollectOrphans() | EndCollecting():
@@ -311,11 +219,11 @@ class LocalSubstrate:
             files.home.mkdir(parents=True)
         except FileExistsError:
             return  # started before, by us or by one that was killed: it is observed, not started again
-        self._children[(action.run, action.attempt)] = self._launch(job, action, files)
+        self.drivers.started(files, self._launch(job, action, files))
 
     def _launch(
         self, job: Job, action: StartAttempt, files: AttemptFiles, candidacy: Candidacy | None = None
-    ) -> _Child:
+    ) -> Child:
         pinned = read_json(self.layout.pin(action.run))
         assert pinned is not None  # the planner pins before it starts
         spec = StreamJobSpec.parse(pinned["spec"])
@@ -327,7 +235,7 @@ class LocalSubstrate:
         write_json(files.run_file, content)
         token = secrets.token_urlsafe(32)
         env = attempt_environment(spec, code_dir=code_dir, token=token)
-        return _Child(start_driver(files, cwd=self.options.manifest_dir, env=env), token)
+        return Child(start_driver(files, cwd=self.options.manifest_dir, env=env), token)
 
     def _start_candidate(self, job: Job, action: StartCandidate) -> None:
         files = self.layout.candidate(action.run, action.number)
@@ -335,70 +243,19 @@ class LocalSubstrate:
             files.home.mkdir(parents=True)
         except FileExistsError:
             return  # started before: it is observed, not started again
-        start = StartAttempt(run=action.run, attempt=action.number, epoch=0)
+        start = StartAttempt(
+            run=action.run,
+            attempt=action.number,
+            epoch=0,
+            started_from=action.started_from,
+            repartition=action.repartition,
+        )
         candidacy = Candidacy(number=action.number, from_run=action.from_run, policy=job.spec.upgrade)
-        self._candidates[action.number] = self._launch(job, start, files, candidacy)
-
-    def _stop_candidate(self, action: StopCandidate) -> None:
-        """Nothing to finish: it writes nothing."""
-        driver = DriverProcess.read(self.layout.candidate(action.run, action.number).process)
-        if (child := self._candidates.get(action.number)) is not None:
-            child.process.kill()
-            child.process.wait()
-        if driver is not None:
-            driver.kill()
-
-    def _drain(self, job: Job, action: DrainAttempt) -> None:
-        child = self._children.get((action.run, action.attempt))
-        if child is None:
-            return  # it lost its parent, so it drains by itself
-        now = time.monotonic()
-        if child.drain_asked_at is None:
-            child.drain_asked_at = now
-            driver = DriverProcess.read(self.layout.attempt(action.run, action.attempt).process)
-            port = driver.agent_port if driver is not None else None
-            asked = (
-                driver is not None
-                and port is not None
-                and AgentClient(port, child.token, driver.uid).drain(
-                    timeout_seconds=job.spec.drain_timeout.seconds
-                )
-            )
-            if not asked:  # it has no agent yet; a signal says the same
-                child.process.send_signal(signal.SIGTERM)
-        elif now - child.drain_asked_at > job.spec.drain_timeout.seconds + KILL_GRACE_SECONDS:
-            self._kill(action.run, action.attempt, child)
+        self.drivers.started(files, self._launch(job, start, files, candidacy))
 
     def halt(self) -> None:
-        """Leave at once: what is running is killed. Nothing is lost; a pending batch is replayed."""
-        for child in self._candidates.values():
-            if child.process.poll() is None:
-                child.process.kill()
-        for (run, attempt), child in self._children.items():
-            if child.process.poll() is None:
-                self._kill(run, attempt, child)
-
-    def _kill(self, run: int, attempt: int, child: _Child) -> None:
-        driver = DriverProcess.read(self.layout.attempt(run, attempt).process)
-        child.process.kill()
-        child.process.wait()
-        if driver is not None:
-            driver.kill()
+        """Leave at once: what is running is killed."""
+        self.drivers.halt()
 
     def _job_store(self, job: Job) -> Path:
         return self.layout.job_store(job.namespace, job.name, job.uid).absolute()
-
-
-def _termination(files: AttemptFiles, exit_code: int | None) -> Ended:
-    content = read_json(files.termination)
-    told = ended_by(content, exit_code=content.get("exitCode")) if content is not None else None
-    if told is None:
-        how = f" (signal {-exit_code})" if exit_code is not None and exit_code < 0 else ""
-        return Ended(
-            ending=Ending.KILLED,
-            exit_code=exit_code,
-            message=f"the driver process was killed{how}; its last words are in {files.log}",
-            log_file=str(files.log),
-        )
-    # The whole log lies here already: a tail of it in the store would be one copy more.
-    return replace(told, log_file=str(files.log))

@@ -30,7 +30,9 @@ class Snapshot:
         run = self.status.run
         if run is None or run.attempt is None:
             return None
-        return self.home / "runs" / f"run-{run.number}" / f"attempt-{run.attempt.number}" / "driver.log"
+        activation = run.attempt.activation
+        own = f"candidate-{activation.candidate}" if activation else f"attempt-{run.attempt.number}"
+        return self.home / "runs" / f"run-{run.number}" / own / "driver.log"
 
 
 class View(Protocol):

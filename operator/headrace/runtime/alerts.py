@@ -21,7 +21,8 @@ ALERTS: Sequence[Alert] = (
         summary=f"{JOB} is not Ready for 10 minutes",
         description=f"See why: {DESCRIBE}",
         means="The job should run and does not: it starts for too long, waits between two attempts, or its "
-        "driver does not answer. A suspended job is Ready, and a Stalled one has an alert of its own.",
+        "driver does not answer. A suspended job is Ready, and so is one that sleeps. A Stalled one has an "
+        "alert of its own.",
         look=(
             "`kubectl describe streamjob <job>`: the message of the condition `Ready`, then the events.",
             "The driver's log: `kubectl logs <job>-r<run>-a<attempt>`.",

@@ -60,6 +60,11 @@ JOB_GAUGES: Sequence[tuple[str, str, _OfJob]] = (
         lambda job: _condition(job, "Stalled"),
     ),
     ("suspended", "1 if `spec.suspend` is set.", lambda job: float(job.spec.suspend) if job.spec else None),
+    (
+        "asleep",
+        "1 while a job with `spec.autoscaling.idle` sleeps, or falls asleep.",
+        lambda job: _asleep(job),
+    ),
     ("run", "Number of the current run.", lambda job: job.status.run.number if job.status.run else None),
     ("epoch", "The job's epoch: up by one with every attempt.", lambda job: job.status.epoch),
     (
@@ -337,7 +342,14 @@ def _number(read: Callable[[], Any]) -> float | None:
 
 
 def _should_run(job: JobSample) -> bool:
-    return job.spec is not None and not job.spec.suspend and job.spec.trigger.mode == "Continuous"
+    stopped = job.spec is None or job.spec.suspend or job.status.sleep is not None
+    return not stopped and job.spec is not None and job.spec.trigger.mode == "Continuous"
+
+
+def _asleep(job: JobSample) -> float | None:
+    scaling = job.spec.autoscaling if job.spec is not None else None
+    may_sleep = scaling is not None and scaling.idle is not None
+    return float(job.status.sleep is not None) if may_sleep else None
 
 
 def _condition(job: JobSample, kind: Any) -> float | None:

@@ -172,6 +172,7 @@ def _operator(
         now=_utc_now,
         may_act=lease.leads,
         advice=scaling.advice,
+        idleness=scaling.idleness,
     )
     savepoints = SavepointReconciler(
         substrate=SavepointSubstrate(

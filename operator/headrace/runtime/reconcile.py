@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from headrace.api import StreamJobStatus
 from headrace.core.actions import (
+    ActivateCandidate,
     DeleteCheckpoints,
     PinRun,
     RestoreRun,
@@ -27,10 +28,11 @@ from headrace.core.advice import Advice
 from headrace.core.conditions import with_facts
 from headrace.core.decision import Plan, Sentence, stalled_facts
 from headrace.core.deletion import way_out
-from headrace.core.model import Job, ObservedExecutors, Problem
+from headrace.core.model import Idleness, Job, ObservedExecutors, Problem
 from headrace.core.plan import plan
 from headrace.core.savepoints import Summary
 from headrace.core.validate import deletes_checkpoints, is_held, job_of, validate
+from headrace.core.warm import is_activating
 from headrace.kube.agent import AgentAddress
 from headrace.kube.cache import AnyKey, Cache, JobKey, concerned, version_of
 from headrace.kube.client import Api, Object, status_patch
@@ -52,7 +54,7 @@ Key = JobKey
 
 # Results come as events. This is for those that get lost while something is under way.
 _RECHECK_SECONDS = 10.0
-_NEEDS_CERTAINTY = (StartAttempt, SeedRun, RestoreRun, DeleteCheckpoints)
+_NEEDS_CERTAINTY = (StartAttempt, ActivateCandidate, SeedRun, RestoreRun, DeleteCheckpoints)
 _SELDOM_SECONDS = 300.0
 
 
@@ -88,6 +90,8 @@ class Reconciler:
     may_act: Callable[[], bool]
     # What the autoscaler says of a job, by its key and uid.
     advice: Callable[[Key, str], Advice | None] = lambda _key, _uid: None
+    # Whether a job has work, by its key and the uid of the attempt that would do it.
+    idleness: Callable[[Key, str], Idleness | None] = lambda _key, _uid: None
 
     @property
     def cache(self) -> Cache:
@@ -178,8 +182,14 @@ class Reconciler:
         self, job: Job, status: StreamJobStatus, now: datetime, *, for_certain: bool = False
     ) -> tuple[Sight, Plan]:
         sight = await self.substrate.observe(job, status, now=now, for_certain=for_certain)
-        advice = self.advice((job.namespace, job.name), job.uid)
-        return sight, plan(job, status, replace(sight.observed, advice=advice), now)
+        key = (job.namespace, job.name)
+        attempt = sight.address.uid if sight.address is not None else None
+        heard = replace(
+            sight.observed,
+            advice=self.advice(key, job.uid),
+            idleness=self.idleness(key, attempt) if attempt is not None else None,
+        )
+        return sight, plan(job, status, heard, now)
 
     async def _act(
         self, manifest: Object, job: Job, made: Plan, sight: Sight, now: datetime, *, proven: bool
@@ -257,8 +267,8 @@ def _needs_certainty(made: Plan, sight: Sight, status: StreamJobStatus) -> bool:
     """A cache may not know yet of a driver that lives: nothing that takes it for gone may rest on a cache."""
     if any(isinstance(action, _NEEDS_CERTAINTY) for action in made.actions):
         return True
-    run, current = status.run, current_attempt(status)
-    started = run is not None and run.attempt is not None and run.attempt.state == "Started"
+    attempt, current = status.run.attempt if status.run is not None else None, current_attempt(status)
+    started = attempt is not None and (attempt.state == "Started" or is_activating(status))
     return started and current not in sight.found.drivers
 
 

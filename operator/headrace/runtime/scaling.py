@@ -11,16 +11,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core.advice import Advice, advice_of, published
 from headrace.core.autoscale import Decision, Memory
 from headrace.core.autoscale.look import Look, look, to_entry, to_point
-from headrace.core.autoscale.report import read
+from headrace.core.autoscale.quiet import Quiet, lookout_problem, still_quiet
+from headrace.core.autoscale.report import Reading, read
 from headrace.core.executors import present_target
-from headrace.core.model import AttemptPhase, ObservedExecutors
+from headrace.core.idle import seconds_without_work
+from headrace.core.model import AttemptPhase, Idleness, ObservedExecutors
 from headrace.kube.agent import AgentAddress, Agents
 from headrace.runtime.job_metrics import JobMetrics
 from headrace.runtime.reconcile import Key, Outcome
@@ -54,6 +56,10 @@ class _Scaled:
     entries: list[dict[str, Any]] = field(default_factory=list)
     points: list[list[float | int | None]] = field(default_factory=list)
     told: tuple[object, ...] | None = None
+    # Whether the attempt of this uid has work.
+    attempt: str | None = None
+    quiet: Quiet | None = None
+    no_lookout: str | None = None
 
 
 @dataclass(kw_only=True)
@@ -81,6 +87,13 @@ class Scaling:
         known = self._jobs.get(key)
         return known.advice if known is not None and known.uid == uid else None
 
+    def idleness(self, key: Key, attempt: str) -> Idleness | None:
+        known = self._jobs.get(key)
+        if known is None or known.attempt != attempt:
+            return None
+        since = datetime.fromtimestamp(known.quiet.since, UTC) if known.quiet is not None else None
+        return Idleness(since=since, problem=known.no_lookout)
+
     async def look(self, key: Key, address: AgentAddress, report: Mapping[str, Any] | None) -> bool:
         """Whether there is something to say that the status does not say yet."""
         job = self._jobs.get(key)
@@ -97,9 +110,11 @@ class Scaling:
     async def _look(self, key: Key, job: _Scaled, address: AgentAddress, report: Mapping[str, Any]) -> bool:
         if not await self._recall(job, address):
             return False
-        made = self._decide(job, report)
-        if made is None:
+        reading = self._read(job, report)
+        if reading is None:
             return False
+        may_sleep = self._listen(job, address, reading)
+        made = self._decide(job, reading)
         before, scaling = job.advice, job.spec.autoscaling
         if scaling is not None:
             fresh = advice_of(
@@ -112,14 +127,31 @@ class Scaling:
         self.metrics.set_scaling(key, ScalingSample(made.decision, job.lost))
         self._note(job, made.decision)
         await self._keep(job, address, made.decision)
-        return job.advice is not before
+        return may_sleep or job.advice is not before
 
-    def _decide(self, job: _Scaled, report: Mapping[str, Any]) -> Look | None:
-        now = self.now()
-        reading = read(report, now=now.timestamp())
+    def _read(self, job: _Scaled, report: Mapping[str, Any]) -> Reading | None:
+        reading = read(report, now=self.now().timestamp())
         if not reading.queries or reading.at <= job.looked_at:
             return None  # nothing has been measured since
         job.looked_at = reading.at
+        return reading
+
+    def _listen(self, job: _Scaled, address: AgentAddress, reading: Reading) -> bool:
+        """Whether the job has work. Whether the planner should know: it may sleep, or never can."""
+        idle = job.spec.autoscaling.idle if job.spec.autoscaling is not None else None
+        if job.attempt != address.uid:
+            # A driver that has just come up has not been without work for long, whoever was before it.
+            job.attempt, job.quiet, job.no_lookout = address.uid, None, None
+        before = job.no_lookout
+        job.quiet, job.no_lookout = still_quiet(job.quiet, reading), lookout_problem(reading)
+        if idle is None or job.status.sleep is not None:
+            return False
+        quiet_seconds = self.now().timestamp() - job.quiet.since if job.quiet is not None else 0.0
+        due = job.quiet is not None and quiet_seconds >= seconds_without_work(idle, job.status)
+        return before != job.no_lookout or (due and job.no_lookout is None)
+
+    def _decide(self, job: _Scaled, reading: Reading) -> Look:
+        now = self.now()
         asked = present_target(job.spec, job.status)
         ready = reading.executors if reading.executors is not None else job.status.executors.ready
         if ready >= asked:

@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headrace.api import PAUSE_ANNOTATION, StreamJobStatus, StreamSavepointStatus
-from headrace.api.names import executor_set_name
 from headrace.core.manifests import Platform
 from headrace.core.manifests.keeper_pod import STORE_CHECK
 from headrace.core.manifests.ownership import JOB_LABEL
@@ -25,7 +24,7 @@ from headrace.kube.agent import AgentAddress, AgentTokens
 from headrace.kube.cache import CACHED, OWN_KINDS, Cache, version_of
 from headrace.kube.credentials import Credentials
 from headrace.kube.errors import ApiError
-from headrace.kube.found import is_owned
+from headrace.kube.found import is_owned, name_of
 from headrace.kube.pods import ended_of
 from headrace.kube.remembering import RememberingApi
 from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, STREAM_JOBS, STREAM_SAVEPOINTS
@@ -66,6 +65,12 @@ class Agent:
     stuck: bool = False
     busy: bool = False
     batches: int = 0
+    # It may write: of a candidate, once it has taken over.
+    claimed: bool = True
+    # The order by which a candidate takes over, and why it came to nothing.
+    order: dict[str, Any] | None = None
+    copied: bool = False
+    refusal: str = ""
     # What it tells beyond that, if the test cares.
     told: dict[str, Any] = field(default_factory=dict)
 
@@ -77,6 +82,8 @@ class FakeAgents:
     ring: dict[str, Any] = field(default_factory=dict)
     # How long a drain may take, each time that one was asked for.
     drain_limits: list[float] = field(default_factory=list)
+    # Every order to take over that was taken.
+    orders: list[dict[str, Any]] = field(default_factory=list)
 
     async def status(self, address: AgentAddress) -> dict[str, Any] | None:
         agent = self.by_uid.get(address.uid)
@@ -90,7 +97,20 @@ class FakeAgents:
             "stuck": agent.stuck,
             "lag": {"known": True, "rows": 0},
         }
-        return {"phase": agent.phase, "queries": [query], **agent.told}
+        report = {"phase": agent.phase, "queries": [query], "activation": _activation(agent)}
+        return {**report, **agent.told}
+
+    async def activate(self, address: AgentAddress, order: dict[str, Any]) -> bool:
+        agent = self.by_uid.get(address.uid)
+        if agent is None or agent.deaf:
+            return False
+        if agent.order == order and not agent.refusal:
+            return True
+        if agent.phase != "Standby":
+            return False
+        agent.order, agent.phase, agent.refusal = order, "Activating", ""
+        self.orders.append(order)
+        return True
 
     async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
         agent = self.by_uid.get(address.uid)
@@ -128,6 +148,9 @@ class FakeCluster:
         # What keepers of deleted jobs have removed, by the flags that they were given.
         self.removed: list[str] = []
         self.deletion_fails: str | None = None
+        # What lookouts say at their next look: nothing of interest, where this is None; {}: they die.
+        self.lookout_says: Object | None = None
+        self.no_room_for_lookouts = False
         self.savepoint_store = SavepointStore(self.api, lambda: self.moment)
         # Whether the last passes over savepoints have asked for another.
         self.savepoints_wait = False
@@ -279,6 +302,8 @@ class FakeCluster:
                     self._candidate_works(place, pod)
                 case "keeper":
                     self._keeper_works(place, pod)
+                case "lookout":
+                    self._lookout_works(place, pod)
                 case "deletion":
                     self._deletion_works(place, pod)
                 case "collector":
@@ -301,22 +326,54 @@ class FakeCluster:
             self.end_driver(place, "Drained", 0)
             if leaving:
                 self.api.remove(place)
-        elif agent is not None and agent.phase == "Starting":
+        elif agent is not None and agent.phase in ("Rehearsing", "Standby"):
+            pass  # a candidate that has not heard the order yet
+        elif agent is not None and agent.phase == "Activating" and not agent.claimed:
+            self._take_over(pod, agent, number)
+        elif agent is not None and agent.phase in ("Starting", "Activating"):
             self._come_up(place, pod, agent)
         elif agent is not None and agent.phase == "Running":
             self._make_a_batch(place, pod, agent)
 
     def _candidate_works(self, place: Place, pod: Object) -> None:
-        """Comes up, and then says what it found."""
+        """Comes up, and then says what it found, or waits."""
         does, found = behaviour(self, pod), pod.get("status") or {}
+        agent = self.agents.by_uid.get(_agent_uid(pod))
         if pod["metadata"].get("deletionTimestamp"):
+            self.agents.by_uid.pop(_agent_uid(pod), None)
             self.api.remove(place)
         elif not found and not does.startswith("never"):
-            running = {"name": "driver", "state": {"running": {}}}
-            self.api.set(place, {"status": {"phase": "Running", "containerStatuses": [running]}})
-        elif found.get("phase") == "Running":
-            ended = ("ApplicationError", 65) if does in ("crash", "crash-after-0") else ("Rehearsed", 0)
-            self.end_driver(place, *ended, "no module 'oops'" if ended[1] else "3 batches replayed")
+            running = {"name": "driver", "state": {"running": {}}, "imageID": "spark@sha256:abc"}
+            status = {"phase": "Running", "podIP": "10.0.0.2", "containerStatuses": [running]}
+            self.api.set(place, {"status": status})
+            self.agents.by_uid[_agent_uid(pod)] = Agent(place, phase="Rehearsing", claimed=False)
+        elif agent is not None and agent.phase == "Rehearsing":
+            if does in ("crash", "crash-after-0"):
+                self.end_driver(place, "ApplicationError", 65, "no module 'oops'")
+            elif run_file_of(self, pod)["rehearsal"]["standbySeconds"] is None:
+                self.end_driver(place, "Rehearsed", 0, "3 batches replayed")
+            else:
+                agent.phase = "Standby"
+                self._make_executors(pod)
+
+    def _take_over(self, pod: Object, agent: Agent, number: tuple[int, int]) -> None:
+        """As the candidate does it: copy, claim, then start. Each is a step: it can die in between."""
+        assert agent.order is not None
+        run, attempt = agent.order["run"], agent.order["attempt"]
+        source = run_file_of(self, pod)["rehearsal"]["fromRun"]
+        assert (run, attempt) == number, "ordered as another attempt than its labels say"
+        assert [one for one in self.writers() if one != name_of(pod)] == [], "a second writer takes over"
+        if self.seed_fails:
+            agent.phase, agent.refusal = "Standby", f"StoreUnavailable: {self.seed_fails}"
+        elif not agent.copied:
+            seed_run(self.stream.store, f"run-{source}", f"run-{run}")
+            agent.copied = True
+        elif self.claims.get(run, 0) >= attempt:
+            self.end_driver(agent.pod, "Fenced", 67)
+        else:
+            self.claims[run] = attempt
+            agent.claimed = True
+            self.started.append((run, attempt, agent.order["epoch"]))
 
     def _come_up(self, place: Place, pod: Object, agent: Agent) -> None:
         does, run = behaviour(self, pod), f"run-{_attempt(pod)[0]}"
@@ -327,7 +384,7 @@ class FakeCluster:
             self.end_driver(place, "QueryFailed", 66, "the state does not fit", errorClass=INCOMPATIBLE)
         else:
             agent.phase = "Running"
-            self._make_executors(pod, int(pod["metadata"]["labels"]["headrace.dev/epoch"]))
+            self._make_executors(pod)
 
     def _make_a_batch(self, place: Place, pod: Object, agent: Agent) -> None:
         does, run = behaviour(self, pod), f"run-{_attempt(pod)[0]}"
@@ -376,16 +433,16 @@ class FakeCluster:
         phase = "Succeeded" if code == 0 else "Failed"
         state = {"name": "driver", "state": {"terminated": terminated}}
         self.api.set(place, {"status": {"phase": phase, "containerStatuses": [state]}})
-        if "headrace.dev/attempt" in self.api.objects[place]["metadata"]["labels"]:
-            self.agents.by_uid.pop(_agent_uid(self.api.objects[place]), None)
+        self.agents.by_uid.pop(_agent_uid(self.api.objects[place]), None)
 
-    def _make_executors(self, pod: Object, epoch: int) -> None:
+    def _make_executors(self, pod: Object) -> None:
         """As Spark does: as many as the run file says, in the ConfigMap that the driver mounts."""
-        name = executor_set_name(JOB, epoch)
-        meta = {"name": name, "namespace": NAMESPACE, "ownerReferences": [{"uid": pod["metadata"]["uid"]}]}
-        mounted = self.api.of(CONFIG_MAPS)[pod["metadata"]["name"]]["data"]
-        run_file = next(json.loads(text) for text in mounted.values() if '"sparkConf"' in text)
-        count = int(run_file["sparkConf"]["spark.executor.instances"])
+        conf = run_file_of(self, pod)["sparkConf"]
+        name, owner = f"spark-s-{conf['spark.app.id']}-0", pod["metadata"]["uid"]
+        if name in self.api.of(STATEFUL_SETS):
+            return  # a candidate has had them since it rehearsed
+        meta = {"name": name, "namespace": NAMESPACE, "ownerReferences": [{"uid": owner}]}
+        count = int(conf["spark.executor.instances"])
         self.api.put_new(STATEFUL_SETS, {"metadata": meta, "spec": {"replicas": count}})
 
     def _keeper_works(self, place: Place, pod: Object) -> None:
@@ -423,6 +480,22 @@ class FakeCluster:
                 rewind="--rewind" in command,
             )
         )
+
+    def _lookout_works(self, place: Place, pod: Object) -> None:
+        """Runs, and ends when there is something to say."""
+        if pod["metadata"].get("deletionTimestamp"):
+            self.api.remove(place)
+        elif pod.get("status") is None:
+            if not self.no_room_for_lookouts:
+                running = {"name": "driver", "state": {"running": {}}}
+                self.api.set(place, {"status": {"phase": "Running", "containerStatuses": [running]}})
+        elif pod["status"]["phase"] == "Running" and self.lookout_says is not None:
+            assert not self.live_drivers(), "somebody looks for a job that is awake"
+            words = self.lookout_says
+            terminated = {"exitCode": 0 if words else 1, "message": json.dumps(words) if words else "Killed"}
+            state = {"name": "driver", "state": {"terminated": terminated}}
+            phase = "Succeeded" if words else "Failed"
+            self.api.set(place, {"status": {"phase": phase, "containerStatuses": [state]}})
 
     def _deletion_works(self, place: Place, pod: Object) -> None:
         """Begins, then ends: between the two somebody may change his mind."""
@@ -558,6 +631,9 @@ class FakeCluster:
         job = self.api.objects.get(self.job_place, {})
         return StreamJobStatus.parse(job.get("status") or {})
 
+    def job_uid(self) -> str:
+        return self.api.objects[self.job_place]["metadata"]["uid"]
+
     def condition(self, kind: Any) -> tuple[str, str]:
         condition = self.status.condition(kind)
         assert condition is not None
@@ -581,7 +657,8 @@ class FakeCluster:
 
     def writers(self) -> list[str]:
         """Drivers that have claimed their run: these write."""
-        return [agent.pod[2] for agent in self.agents.by_uid.values() if agent.pod in self.api.objects]
+        agents = self.agents.by_uid.values()
+        return [agent.pod[2] for agent in agents if agent.claimed and agent.pod in self.api.objects]
 
     def pins(self) -> list[str]:
         return [name for name, one in self.api.of(CONFIG_MAPS).items() if "spec.json" in one["data"]]
@@ -601,6 +678,17 @@ def behaviour(cluster: FakeCluster, pod: Object) -> str:
     mounted = cluster.api.of(CONFIG_MAPS).get(pod["metadata"]["name"])
     arguments = json.loads(mounted["data"]["run.json"])["application"]["args"] if mounted else []
     return next(iter(arguments), "")
+
+
+def run_file_of(cluster: FakeCluster, pod: Object) -> Object:
+    return json.loads(cluster.api.of(CONFIG_MAPS)[pod["metadata"]["name"]]["data"]["run.json"])
+
+
+def _activation(agent: Agent) -> Object | None:
+    if agent.order is None:
+        return None
+    state = "Failed" if agent.refusal else "Active" if agent.phase == "Running" else "Copying"
+    return {**agent.order, "state": state, "message": agent.refusal or None, "seconds": {"copy": 0.3}}
 
 
 def _state_format(does: str) -> str:
@@ -627,5 +715,8 @@ def _attempt(pod: Object) -> tuple[int, int]:
 
 
 def _agent_uid(pod: Object) -> str:
+    job, labels = pod["metadata"]["ownerReferences"][0]["uid"], pod["metadata"]["labels"]
+    if "headrace.dev/candidate" in labels:
+        return f"{job}-c{labels['headrace.dev/candidate']}"
     run, attempt = _attempt(pod)
-    return f"{pod['metadata']['ownerReferences'][0]['uid']}-r{run}-a{attempt}"
+    return f"{job}-r{run}-a{attempt}"

@@ -55,6 +55,7 @@ _TLS_CLIENT = {"kafka": {"protocol": "SSL", "tls": {"client": {"secret": "cert"}
 _FINITE = {"trigger": {"mode": "AvailableNow"}}
 _NIGHTLY = {"trigger": {"mode": "AvailableNow", "schedule": "30 1 * * *"}}
 _SCALED = {"autoscaling": {"max": 8}, "executors": {"count": 3}}
+_SLEEPY = {"autoscaling": {"max": 8, "idle": {"after": "10m"}}}
 _STATE_FITS = {"upgrade": {"stateCompatible": True}}
 
 _VOLUME = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
@@ -115,7 +116,7 @@ EDITS: dict[str, Edit] = {
     "checkpoint.s3.credentials.accessKeyId": Edit("id", _S3_KEYS),
     "checkpoint.s3.credentials.secretAccessKey": Edit("key", _S3_KEYS),
     "checkpoint.s3.credentials.sessionToken": Edit("token", _S3_KEYS),
-    "state.partitions": Edit(64, _STATE_FITS),
+    "state.partitions": Edit(64),
     "state.memory": Edit("256Mi"),
     **_pod("driver"),
     "driver.evictions": Edit("Block"),
@@ -143,6 +144,9 @@ EDITS: dict[str, Edit] = {
     "autoscaling.emergencyMax": Edit(20, _SCALED),
     "autoscaling.lagObjective": Edit("45s", _SCALED),
     "autoscaling.blackoutWindows": Edit([{"schedule": "0 2 * * SUN", "duration": "1h"}], _SCALED),
+    "autoscaling.idle.after": Edit("30m", _SLEEPY),
+    "autoscaling.idle.lookEvery": Edit("5m", _SLEEPY),
+    "autoscaling.idle.maxSleep": Edit("2h", _SLEEPY),
     "objectives.latency": Edit("500ms"),
     "savepoints.schedule": Edit("0 */4 * * *"),
     "savepoints.keep": Edit(5),
@@ -156,7 +160,8 @@ EDITS: dict[str, Edit] = {
     "upgrade.rehearsal.batches": Edit(5, _REHEARSED),
     "upgrade.rehearsal.timeLimit": Edit("20m", _REHEARSED),
     "upgrade.rehearsal.callForeachBatch": Edit(True, _REHEARSED),
-    "upgrade.standby.maxAge": Edit("1h"),
+    "upgrade.standby.enabled": Edit(False, _REHEARSED),
+    "upgrade.standby.maxAge": Edit("1h", _REHEARSED),
     "upgrade.startTimeout": Edit("20m", _COLD),
     "upgrade.verifyWindow": Edit("10m", _COLD),
     "upgrade.rollback": Edit("Manual", _COLD),

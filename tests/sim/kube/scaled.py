@@ -40,6 +40,8 @@ class Topic:
     away: bool = False
     # The batch that runs never ends.
     in_batch: bool = False
+    # Why nobody but the driver could look at it.
+    no_lookout: str | None = None
     batches: list[list[Any]] = field(default_factory=list)
     # (seconds, rows that had come by then)
     came: list[tuple[float, float]] = field(default_factory=list)
@@ -82,6 +84,7 @@ class Topic:
         }
         if self.away:
             lag = {"known": False, "rows": None, "why": "Kafka does not tell its offsets", "offsets": None}
+        lag["lookout"] = {"able": self.no_lookout is None, "why": self.no_lookout}
         query = {
             "name": "q",
             "active": True,
@@ -133,6 +136,7 @@ class ScaledCluster(FakeCluster):
             now=operator.now,
             may_act=operator.may_act,
             advice=self.scaling.advice,
+            idleness=self.scaling.idleness,
         )
 
     def pass_once(self) -> Outcome | None:

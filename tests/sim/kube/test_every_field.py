@@ -40,11 +40,8 @@ MAKES_A_RUN = ["restartNonce"]
 ONLY_UNDER_LOAD = [
     f"autoscaling.{name}" for name in ("mode", "min", "max", "emergencyMax", "blackoutWindows")
 ]
-
-# Fields that nothing reads yet. Each makes no difference, and this list must shrink when one does.
-NOT_BUILT = {
-    "upgrade.standby.maxAge": "a candidate that rehearsed well makes room, and the upgrade is a cold one",
-}
+# Fields of a job that sleeps: each in test_idle.py.
+ONLY_ASLEEP = [path for path in CLASSES if path.startswith("autoscaling.idle.")]
 
 
 # ---- what a field does where no child shows it: each tells how a job behaves --------------------------
@@ -81,7 +78,7 @@ def lost_node(cluster: FakeCluster) -> Any:
 
 
 def state_change(cluster: FakeCluster) -> Any:
-    cluster.edit(state={"partitions": 64})
+    cluster.edit(checkpoint={"s3": {"endpoint": "https://s3.example.com"}})
     cluster.settle()
     assert cluster.status.run is not None
     return cluster.status.run.number, cluster.condition("Stalled")
@@ -178,7 +175,9 @@ BEHAVIOURS: dict[str, Callable[[FakeCluster], Any]] = {
     "upgrade.stateCompatible": state_change,
     **{f"savepoints.{name}": savepoints for name in _SAVEPOINT_FIELDS},
     "upgrade.strategy": upgrade,
-    **dict.fromkeys([path for path in CLASSES if path.startswith("upgrade.rehearsal.")], rehearsal),
+    **dict.fromkeys(
+        [path for path in CLASSES if path.startswith(("upgrade.rehearsal.", "upgrade.standby."))], rehearsal
+    ),
     "upgrade.rollback": bad_upgrade,
     "upgrade.verifyWindow": watched,
     "upgrade.startTimeout": never_started,
@@ -252,7 +251,7 @@ def test_there_is_an_edit_of_every_field():
 
 
 def test_no_list_speaks_of_a_field_that_is_not_there():
-    spoken_of = {*AT_THE_START, *FIXED, *MAKES_A_RUN, *ONLY_UNDER_LOAD, *NOT_BUILT, *BEHAVIOURS}
+    spoken_of = {*AT_THE_START, *FIXED, *MAKES_A_RUN, *ONLY_UNDER_LOAD, *ONLY_ASLEEP, *BEHAVIOURS}
     assert spoken_of <= set(CLASSES)
 
 
@@ -280,7 +279,7 @@ def test_an_edited_job_is_as_a_fresh_one_and_so_it_is_when_the_edit_is_undone(pa
     assert {run for run, _, _ in life.cluster.started} == ({1} if live else {1, 2, 3})
 
 
-ELSEWHERE = (*AT_THE_START, *MAKES_A_RUN, *ONLY_UNDER_LOAD, *NOT_BUILT, *BEHAVIOURS)
+ELSEWHERE = (*AT_THE_START, *MAKES_A_RUN, *ONLY_UNDER_LOAD, *ONLY_ASLEEP, *BEHAVIOURS)
 SHOWN = [path for path in EDITS if path not in ELSEWHERE]
 
 
@@ -328,18 +327,6 @@ def test_a_running_driver_is_drained_by_the_limit_of_now():
         cluster.edit(suspend=True)
         cluster.settle()
         assert cluster.agents.drain_limits == [seconds]
-
-
-@pytest.mark.parametrize("path", NOT_BUILT)
-def test_a_field_is_called_not_built_only_as_long_as_it_does_nothing(path: str):
-    edit = EDITS[path]
-    before, after = (Life(spec).cluster for spec in (edit.before(), edit.after(path)))
-    assert children(before) == children(after)
-    assert objectives(before) == objectives(after)
-    for cluster in (before, after):
-        cluster.edit(application={"args": ["--x"]})
-        cluster.settle()
-    assert before.api.writes == after.api.writes
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from tests.sim.kube.cluster import NAMESPACE, FakeCluster
 
 SPEC = {"application": {"file": "job.py"}, "upgrade": {"strategy": "Rehearsed"}}
+COLD = {"strategy": "Rehearsed", "standby": {"enabled": False}}
 
 
-def running() -> FakeCluster:
-    cluster = FakeCluster(SPEC)
+def running(**more: object) -> FakeCluster:
+    cluster = FakeCluster({**SPEC, **more})
     cluster.settle()
     assert cluster.status.last_stable is not None
     return cluster
@@ -43,7 +44,7 @@ def is_quiet(cluster: FakeCluster) -> None:
     assert cluster.api.writes == writes
 
 
-def test_a_candidate_is_told_what_to_do_and_leaves_nothing_behind():
+def test_a_candidate_is_told_what_to_do():
     cluster = running()
     to_candidate(cluster, "--x")
     pod = cluster.api.of(PODS)["clicks-c1"]
@@ -55,7 +56,7 @@ def test_a_candidate_is_told_what_to_do_and_leaves_nothing_behind():
         "timeLimitSeconds": 600.0,
         "callForeachBatch": False,
         "stateCompatible": False,
-        "standbySeconds": None,
+        "standbySeconds": 1800.0,
     }
     assert told["sparkConf"]["spark.app.id"] == "clicks-c1"
     assert told["application"]["args"] == ["--x"]
@@ -64,6 +65,16 @@ def test_a_candidate_is_told_what_to_do_and_leaves_nothing_behind():
     cluster.settle(200)
     assert cluster.status.last_stable.run == 2
     assert cluster.condition("Rehearsed") == ("True", "Passed")
+
+
+def test_one_that_does_not_wait_leaves_nothing_behind():
+    cluster = running(upgrade=COLD)
+    to_candidate(cluster, "--x")
+    told = json.loads(cluster.api.of(CONFIG_MAPS)["clicks-c1"]["data"]["run.json"])
+    assert told["rehearsal"]["standbySeconds"] is None
+    cluster.settle(200)
+    assert cluster.live_drivers() == ["clicks-r2-a1"]
+    assert cluster.condition("Rehearsed") == ("True", "Passed")
     for kind in (PODS, SERVICES, SECRETS, CONFIG_MAPS):
         assert not [name for name in cluster.api.of(kind) if name.startswith("clicks-c")]
     is_quiet(cluster)
@@ -71,8 +82,7 @@ def test_a_candidate_is_told_what_to_do_and_leaves_nothing_behind():
 
 def test_the_files_of_a_candidate_are_kept_apart_from_those_of_the_run():
     """Another edit of the same run would find the files of the one before it."""
-    cluster = FakeCluster({**SPEC, "application": {"file": "s3://acme/job.py"}})
-    cluster.settle()
+    cluster = running(application={"file": "s3://acme/job.py"}, upgrade=COLD)
     to_candidate(cluster, "--x")
     containers = cluster.api.of(PODS)["clicks-c1"]["spec"]["initContainers"]
     (fetch,) = [one["command"] for one in containers if "fetch" in one["command"]]
@@ -114,6 +124,25 @@ def test_without_room_for_both_it_takes_over_cold():
     assert cluster.status.last_stable.run == 2
     assert cluster.condition("Rehearsed") == ("Unknown", "NoRoom")
     assert candidates(cluster) == []
+
+
+def test_without_room_for_its_executors_it_takes_over_cold():
+    cluster = running()
+    to_candidate(cluster, "--x")
+    cluster.kubelets_work()
+    full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+    labels = {"headrace.dev/job": "clicks", "headrace.dev/role": "executor", "headrace.dev/candidate": "1"}
+    executor = {"name": "spark-s-clicks-c1-0-0", "namespace": NAMESPACE, "labels": labels}
+    cluster.api.put_new(PODS, {"metadata": executor, "status": {"phase": "Pending", "conditions": [full]}})
+    cluster.pass_once()
+    assert cluster.condition("Reconciling") == ("True", "Rehearsing")
+    cluster.later(61)
+    cluster.pass_once()
+    cluster.api.remove((PODS.plural, NAMESPACE, "spark-s-clicks-c1-0-0"))
+    cluster.settle(200)
+    assert cluster.status.last_stable.run == 2
+    assert cluster.condition("Rehearsed") == ("Unknown", "NoRoom")
+    assert "0/3 nodes" in cluster.status.condition("Rehearsed").message
 
 
 def test_a_quota_that_leaves_no_room_for_both_is_no_obstacle():

@@ -112,11 +112,17 @@ class Project:
         return json.loads(ran.stdout) if "json" in args else ran.stdout
 
     def drivers(self) -> list[dict]:
-        files = (self.home / ".headrace/counts/runs").glob("run-*/attempt-*/process.json")
-        return [json.loads(path.read_text()) for path in files]
+        """Those of attempts, also where one was a candidate first."""
+        runs = self.home / ".headrace/counts/runs"
+        activated = (note.parent for note in runs.glob("run-*/candidate-*/activated.json"))
+        files = [home / "process.json" for home in (*runs.glob("run-*/attempt-*"), *activated)]
+        return [json.loads(path.read_text()) for path in files if path.exists()]
 
     def live_pids(self) -> list[int]:
-        pids = [pid for driver in self.drivers() for pid in (driver["pid"], driver["jvmPid"]) if pid]
+        """Of whatever was started: attempts and candidates."""
+        files = (self.home / ".headrace/counts/runs").glob("run-*/*-*/process.json")
+        drivers = [json.loads(path.read_text()) for path in files]
+        pids = [pid for driver in drivers for pid in (driver["pid"], driver["jvmPid"]) if pid]
         return [pid for pid in pids if _alive(pid)]
 
 

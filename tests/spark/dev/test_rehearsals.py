@@ -52,9 +52,16 @@ def test_bad_edits_do_not_touch_what_runs_and_the_fix_takes_over(project):
         assert project.drivers() == [driver]
         assert [entry["outcome"] for entry in project.streamjob["status"]["history"]] == ["Refused"] * 3
 
+        # The good one takes over from a driver that is at work, without a driver of its own being started.
         job.write_text(JOB.replace('"tag": tag', '"tag": tag + "!"'))
+        dev.until("a candidate", lambda: project.streamjob["status"].get("candidates") == 4)
+        project.add_files(3)
         dev.until("run 2", lambda: project.streamjob["status"].get("lastStable", {}).get("run") == 2)
         assert condition(project, "Rehearsed")["status"] == "True"
+        assert "HandedOver" in dev.output
+        attempt = project.streamjob["status"]["run"]["attempt"]
+        assert (attempt["number"], attempt["activation"]["candidate"]) == (1, 4)
+        assert len(project.drivers()) == 2 and len(project.live_pids()) == 2
         project.add_files(1)
         dev.until("results of the new code", lambda: project.last_rows == project.expected_rows)
         assert project.calls[-1]["tag"] == "one!"

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from headrace.api import (
+    Activation,
     Attempt,
     Change,
     Condition,
@@ -20,16 +21,16 @@ from headrace.api import (
 )
 from headrace.core.changes import classify
 from headrace.core.edit_plan import Edit, EditPlan, Running, Verdict, plan_edit
-from headrace.core.edit_steps import HANDS_OVER_WARM, sentence
+from headrace.core.edit_steps import sentence
 from headrace.core.expectations import Figures
 from headrace.core.guarantees import GUARANTEES, SinkKind, guarantees_for, kinds_of
 from headrace.core.model import Code, CodeProblem, Problem
 from headrace.core.revision import revision_of
 from tests.sim.kube.fields import EDITS
-from tests.sim.kube.test_every_field import NOT_BUILT
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 CODE = Code("c0de")
+ELSEWHERE = {"checkpoint": {"s3": {"endpoint": "https://s3.example.com"}}}
 
 
 def a_job(**spec: Any) -> StreamJob:
@@ -116,12 +117,12 @@ def test_code_that_nobody_could_read_is_said():
 
 def test_what_runs_is_compared_not_what_was_applied_last():
     """An edit that was refused stands in the object; putting it back changes nothing of what runs."""
-    runs, refused = a_job(), a_job(state={"partitions": 7})
+    runs, refused = a_job(), a_job(**ELSEWHERE)
     back = planned(runs, runs, applied=refused)
     assert back.verdict is Verdict.NOTHING
     again = planned(runs, refused, applied=refused)
     assert again.verdict is Verdict.REFUSED
-    assert any("is not what runs (spec.state.partitions)" in note for note in again.notes)
+    assert any("is not what runs (spec.checkpoint.s3.endpoint)" in note for note in again.notes)
 
 
 def test_live_fields_are_compared_with_what_was_applied_last():
@@ -157,7 +158,7 @@ def test_a_suspended_job_takes_the_edit_at_its_resume_and_is_judged_now():
     assert plan.verdict is Verdict.NEW_RUN
     assert steps(plan)[0] == "wait"
     assert "drain" not in steps(plan)
-    refused = planned(old, a_job(suspend=True, state={"partitions": 7}), status=suspended)
+    refused = planned(old, a_job(suspend=True, **ELSEWHERE), status=suspended)
     assert refused.verdict is Verdict.REFUSED
 
 
@@ -193,10 +194,6 @@ def test_start_from_has_no_effect_on_a_job_with_a_run():
 # ---- the steps
 
 
-def test_warm_handovers_are_promised_once_they_are_done():
-    assert ("upgrade.standby.maxAge" not in NOT_BUILT) == HANDS_OVER_WARM
-
-
 @pytest.mark.parametrize("state", ["Backoff", "Failed", "Suspended", "Completed", "Starting"])
 def test_what_does_not_run_is_not_rehearsed(state: str):
     job = a_job()
@@ -207,9 +204,18 @@ def test_what_does_not_run_is_not_rehearsed(state: str):
 
 def test_the_steps_of_a_rehearsed_upgrade_in_order():
     plan = planned(a_job(), a_job(image="a:2"))
-    assert steps(plan) == ["rehearse", "savepoint", "drain", "copy", "start", "verify", "promote"]
+    assert steps(plan) == ["rehearse", "savepoint", "drain", "activate", "verify", "promote"]
     assert "the version of run 3" in plan.steps[-1].message
     assert "Run 3 goes on meanwhile" in plan.steps[0].message
+    assert "it waits, warm, for up to 30m" in plan.steps[0].message
+    assert "the driver that rehearsed becomes run 4" in plan.steps[3].message
+
+
+def test_without_a_standby_the_handover_is_cold():
+    cold = {"upgrade": {"standby": {"enabled": False}}}
+    plan = planned(a_job(**cold), a_job(**cold, image="a:2"))
+    assert steps(plan) == ["rehearse", "savepoint", "drain", "copy", "start", "verify", "promote"]
+    assert "waits" not in plan.steps[0].message
 
 
 def test_the_steps_of_other_strategies():
@@ -246,7 +252,7 @@ def test_the_number_of_the_next_run_is_above_all_that_were():
     job = a_job()
     tried = HistoryEntry(run=4, revision="x", outcome="Refused")
     plan = planned(job, a_job(image="a:2"), status=a_status(job, history=(tried,)))
-    assert "run 5 starts" in plan.steps[-3].message
+    assert "becomes run 5" in plan.steps[-3].message
 
 
 def test_a_change_under_way_is_taken_into_account():
@@ -286,11 +292,14 @@ def test_without_figures_nothing_is_made_up():
     assert gap.text.startswith("not known: ")
 
 
+COLD = {"upgrade": {"strategy": "Cold"}}
+
+
 def test_the_gap_rests_on_what_this_job_has_shown():
-    job = a_job()
+    job = a_job(**COLD)
     plan = planned(
         job,
-        a_job(image="a:2"),
+        a_job(**COLD, image="a:2"),
         status=a_status(job, conditions=(ready(21),)),
         figures=Figures(batch_seconds=4.0, savepoint=saved(3)),
     )
@@ -309,8 +318,8 @@ def test_the_last_change_of_the_job_is_told():
 
 
 def test_a_part_that_is_not_known_is_named():
-    job = a_job()
-    plan = planned(job, a_job(image="a:2"), status=a_status(job, conditions=(ready(21),)))
+    job = a_job(**COLD)
+    plan = planned(job, a_job(**COLD, image="a:2"), status=a_status(job, conditions=(ready(21),)))
     assert plan.gap is not None
     assert plan.gap.text.startswith("21s, and what is not known: drain")
     assert plan.gap.high_seconds is None
@@ -322,7 +331,7 @@ def test_a_live_edit_costs_nothing():
 
 
 def test_the_catch_up_follows_from_the_rates():
-    job = a_job()
+    job = a_job(**COLD)
     figures = Figures(
         batch_seconds=4.0,
         savepoint=saved(3),
@@ -330,7 +339,7 @@ def test_the_catch_up_follows_from_the_rates():
         capacity_rows_per_second=3000,
     )
     status = a_status(job, conditions=(ready(21),))
-    plan = planned(job, a_job(image="a:2"), status=status, figures=figures)
+    plan = planned(job, a_job(**COLD, image="a:2"), status=status, figures=figures)
     assert plan.catch_up is not None
     assert (plan.catch_up.low_seconds, plan.catch_up.high_seconds) == (10.5, 14)
     assert "at best" in plan.catch_up.text
@@ -386,13 +395,35 @@ def test_every_kind_of_sink_has_a_row():
 # ---- the rehearsal
 
 
-def test_a_warm_handover_needs_no_start(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("headrace.core.edit_plan.HANDS_OVER_WARM", True)
+def test_a_warm_handover_needs_no_start():
     job = a_job()
     figures = Figures(batch_seconds=4.0, savepoint=saved(3))
     plan = planned(job, a_job(image="a:2"), status=a_status(job, conditions=(ready(21),)), figures=figures)
     assert plan.gap is not None
     assert (plan.gap.low_seconds, plan.gap.high_seconds) == (0, 28)
+
+
+def took_over(job: StreamJob, seconds: float) -> StreamJobStatus:
+    """The run that is itself the candidate of an upgrade before."""
+    status = a_status(job, conditions=(ready(seconds),))
+    assert status.run is not None and status.run.attempt is not None
+    activation = Activation(candidate=2, uid="pod", from_run=2, seeded=True)
+    attempt = status.run.attempt.model_copy(update={"activation": activation})
+    return status.model_copy(update={"run": status.run.model_copy(update={"attempt": attempt})})
+
+
+def test_a_run_that_took_over_warm_tells_what_the_next_handover_takes():
+    job, figures = a_job(), Figures(batch_seconds=4.0, savepoint=saved(1))
+    gap = planned(job, a_job(image="a:2"), status=took_over(job, 3), figures=figures).gap
+    assert gap is not None and (gap.low_seconds, gap.high_seconds) == (3, 8)
+    assert any("took over warm, in 3s" in reason for reason in gap.rests_on)
+
+
+def test_it_does_not_tell_how_long_a_driver_takes_to_start():
+    job, figures = a_job(**COLD), Figures(batch_seconds=4.0, savepoint=saved(1))
+    gap = planned(job, a_job(**COLD, image="a:2"), status=took_over(job, 3), figures=figures).gap
+    assert gap is not None and gap.high_seconds is None
+    assert "nobody has seen its driver start" in gap.text
 
 
 def test_what_the_rehearsal_finds_and_misses():

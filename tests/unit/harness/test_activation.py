@@ -81,6 +81,8 @@ class FakeRehearsal:
         self.registry = FakeRegistry(self.log)
         self.assignment = Assignment(parse_run_file(json.dumps(REHEARSAL)))
 
+    fetched = "rehearsal-4/candidate-2"
+
     @property
     def terms(self) -> Terms:
         terms = self.assignment.run_file.rehearsal
@@ -123,6 +125,15 @@ def test_it_copies_claims_points_and_starts_in_this_order(rehearsal):
     assert (activation.state, activation.first_batches, told) == ("Done", {"orders": 6}, [])
     assert rehearsal.assignment.run_file.run_path.endswith("/run-4")
     assert not rehearsal.assignment.rehearsing
+
+
+def test_the_files_of_the_program_become_those_of_the_run(rehearsal):
+    """An attempt that follows gets the same, whatever lies at their addresses by then."""
+    for name in ("pinned.json", "abc/job.py"):
+        rehearsal.store.put(f"{rehearsal.fetched}/_code/{name}", b"print()")
+    run(rehearsal)
+    assert rehearsal.store.get("run-4/_code/abc/job.py") == b"print()"
+    assert rehearsal.store.get("run-4/_code/pinned.json") == b"print()"
 
 
 def test_the_same_order_again_changes_nothing_and_another_one_is_refused(rehearsal):

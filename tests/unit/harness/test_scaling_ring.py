@@ -47,6 +47,19 @@ def test_the_next_attempt_finds_what_the_last_one_kept(tmp_path):
     assert found == {"memory": {"version": 1}, "decisions": [{"at": 1}], "looks": []}
 
 
+def test_one_that_takes_over_finds_what_was_kept_while_it_waited(tmp_path):
+    run_file = SimpleNamespace(store=tmp_path.as_uri(), spark_conf={})
+    waits = ScalingRing(run_file)
+    waits.start()
+    wait_for(lambda: waits.content() is not None, "the ring is never read")
+    kept = {"memory": {"version": 1}, "decisions": [{"at": 1}], "looks": [[1, 2]]}
+    open_store(tmp_path.as_uri(), None).put(KEY, json.dumps(kept).encode())
+    waits.read_again()
+    waits.keep({"decisions": [{"at": 2}]})
+    wait_for(lambda: json.loads((tmp_path / KEY).read_text())["decisions"][1:], "the ring is never written")
+    assert waits.content() == {**kept, "decisions": [{"at": 1}, {"at": 2}]}
+
+
 def test_a_ring_that_cannot_be_read_is_begun_anew(tmp_path):
     (tmp_path / "_scaling").mkdir()
     (tmp_path / KEY).write_text("{not json")

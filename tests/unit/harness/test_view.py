@@ -50,6 +50,7 @@ def test_before_the_first_batch_nothing_is_made_up():
         "why": "no batch has ended yet",
         "behindSince": None,
         "offsets": None,
+        "lookout": {"able": False, "why": "its sources are not noted yet"},
     }
     json.dumps(status)
 

@@ -1,6 +1,7 @@
 """When `headrace dev` ends by itself. The drivers are the ones of the simulated world."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,10 +14,9 @@ from tests.sim.world import World
 class Substrate:
     """Drivers that complete as soon as they run."""
 
-    report = None
-
     def __init__(self, world: World) -> None:
         self.world = world
+        self.drivers = SimpleNamespace(report=None)
 
     def observe(self, job, _status):
         self.world.job = job

@@ -17,6 +17,7 @@ from headrace.core.actions import RestoreRun, SeedRun
 from headrace.core.manifests import (
     Deletion,
     DriverAttempt,
+    Lookout,
     OrphanHunt,
     RunPin,
     SavepointWork,
@@ -27,6 +28,7 @@ from headrace.core.manifests import (
     disruption_budget,
     driver_pod,
     driver_service,
+    lookout_pod,
     run_pin,
     savepoint_pod,
     seeding_pod,
@@ -89,6 +91,14 @@ def test_the_objects_of_a_job():
     attempt = an_attempt()
     who = {"namespace": attempt.namespace, "job": attempt.job, "job_uid": attempt.job_uid}
     compare("job", [disruption_budget(**who)])
+
+
+def test_the_lookout_of_a_sleeping_job():
+    attempts = (an_attempt(), an_attempt(**FULL))
+    compare(
+        "lookout",
+        [lookout_pod(Lookout(attempt=one, number=3, every_seconds=60), PLATFORM) for one in attempts],
+    )
 
 
 def compare(name: str, made: list[dict[str, Any]]) -> None:

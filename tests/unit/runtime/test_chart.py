@@ -81,7 +81,12 @@ def rights_used() -> set[tuple[str, str]]:
     start = FakeCluster({"application": {"file": "job.py"}, "startFrom": {"savepoint": "nightly"}})
     start.add_savepoint("nightly", path="s3://streams/nightly")
     start.settle()
-    return cluster.api.rights | start.api.rights
+    warm = FakeCluster({"application": {"file": "job.py"}, "upgrade": {"strategy": "Rehearsed"}})
+    warm.settle()
+    warm.edit(application={"args": ["--x"]})
+    warm.settle(200)
+    assert warm.agents.orders
+    return cluster.api.rights | start.api.rights | warm.api.rights
 
 
 def test_the_operator_may_do_what_it_does_and_nothing_else():

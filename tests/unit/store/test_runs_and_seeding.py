@@ -139,6 +139,16 @@ def test_a_run_is_seeded_from_one_run_only(store: Store) -> None:
         seed_run(store, 2, 3)
 
 
+def test_a_keeper_finds_what_a_driver_has_seeded(store: Store, tmp_path: Path) -> None:
+    """It sees all lineages of the job, and calls a run by its whole path."""
+    a_checkpoint(store)
+    done = seed_run(store, 1, 2)
+    lineages = DirectoryStore(tmp_path / "ns/job")
+    assert seed_run(lineages, "uid/run-1", "uid/run-2") == done
+    with pytest.raises(SeedError, match="already seeded from run-1"):
+        seed_run(lineages, "other/run-1", "uid/run-2")
+
+
 def test_a_source_that_still_changes_is_not_declared_seeded(store: Store, tmp_path: Path) -> None:
     a_checkpoint(store)
 

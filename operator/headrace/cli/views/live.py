@@ -23,6 +23,7 @@ STATE_STYLES = {
     "Stuck": "bold red",
     "Backoff": "bold yellow",
     "Upgrading": "bold cyan",
+    "Activating": "bold cyan",
     "Draining": "bold cyan",
 }
 

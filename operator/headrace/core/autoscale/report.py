@@ -79,7 +79,16 @@ def _readable(one: Mapping[str, Any], name: str, *, now: float) -> Query:
         retention_seconds=(
             None if offsets.get("retentionSeconds") is None else _finite(offsets["retentionSeconds"])
         ),
+        committed_batch=None if one.get("committedBatch") is None else _count(one["committedBatch"]),
+        no_lookout=_no_lookout(lag.get("lookout")),
     )
+
+
+def _no_lookout(told: Any) -> str | None:
+    if not isinstance(told, Mapping):
+        return "its driver is of an older version, and has not noted its sources"
+    note = cast(Mapping[str, Any], told)
+    return None if note.get("able") is True else str(note.get("why") or "its driver does not say why")[:300]
 
 
 def _source(lag: Mapping[str, Any], offsets: Mapping[str, Any], *, now: float) -> Offsets | UnknownLag:

@@ -19,6 +19,7 @@ from headrace.core.manifests.keeper_pod import (
     savepoint_pod,
     seeding_pod,
 )
+from headrace.core.manifests.lookout_pod import Lookout, lookout_pod
 from headrace.core.manifests.run_pin import RunPin, read_run_pin, run_pin
 from headrace.core.manifests.service import driver_service
 from headrace.core.manifests.stream_savepoint import stream_savepoint
@@ -28,6 +29,7 @@ __all__ = [
     "Candidacy",
     "Deletion",
     "DriverAttempt",
+    "Lookout",
     "OrphanHunt",
     "Platform",
     "RunPin",
@@ -40,6 +42,7 @@ __all__ = [
     "disruption_budget_name",
     "driver_pod",
     "driver_service",
+    "lookout_pod",
     "read_run_pin",
     "run_pin",
     "savepoint_pod",

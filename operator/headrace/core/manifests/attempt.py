@@ -11,9 +11,11 @@ from headrace.api.lifecycle import Upgrade
 from headrace.api.names import application_id, attempt_name, candidate_name
 from headrace.core.manifests.ownership import (
     ATTEMPT_LABEL,
+    CANDIDATE_DRIVER_LABEL,
     CANDIDATE_LABEL,
     CANDIDATE_ROLE,
     EPOCH_LABEL,
+    JOB_LABEL,
     Manifest,
     job_labels,
     owned_metadata,
@@ -72,6 +74,9 @@ class DriverAttempt:
     start: Mapping[str, Any] | None = None
     """Where sources begin in queries that have no checkpoint yet; None: where the code says."""
 
+    repartition: bool = False
+    """The state is split into spec.state.partitions before the queries start."""
+
     check_store: bool = False
     """Look into the store first: is it usable, and does an earlier lineage of the job lie there?"""
 
@@ -96,15 +101,25 @@ class DriverAttempt:
     def labels(self, role: str) -> dict[str, str]:
         if self.candidacy is not None:
             own = CANDIDATE_ROLE if role == "driver" else role
+            named = {CANDIDATE_DRIVER_LABEL: self.name} if role == "driver" else {}
             return {
                 **job_labels(self.job, role=own, run=self.run),
                 CANDIDATE_LABEL: str(self.candidacy.number),
+                **named,
             }
         return {
             **job_labels(self.job, role=role, run=self.run),
             ATTEMPT_LABEL: str(self.attempt),
             EPOCH_LABEL: str(self.epoch),
         }
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """Of the driver: never the pod of another attempt, nor an executor."""
+        if self.candidacy is not None:
+            # Not all the labels: it may become an attempt.
+            return {JOB_LABEL: self.job, CANDIDATE_DRIVER_LABEL: self.name}
+        return self.labels("driver")
 
     def metadata(self, role: str) -> Manifest:
         return owned_metadata(

@@ -12,9 +12,12 @@ JOB_LABEL = f"{GROUP}/job"
 RUN_LABEL = f"{GROUP}/run"
 ATTEMPT_LABEL = f"{GROUP}/attempt"
 EPOCH_LABEL = f"{GROUP}/epoch"
-# Instead of the two before: of a driver that rehearses, and of its executors.
+# Instead of the two before: of a driver that rehearses, and of its executors. One that takes over gets the
+# two before as well, and the role of a driver.
 CANDIDATE_LABEL = f"{GROUP}/candidate"
 CANDIDATE_ROLE = "candidate"
+# Of the driver of a candidate, its name: by this its Service knows it, whatever it becomes.
+CANDIDATE_DRIVER_LABEL = f"{GROUP}/candidate-driver"
 ROLE_LABEL = f"{GROUP}/role"
 # Of the spec that a pod was made from: an edit may be what it waits for.
 REVISION_LABEL = f"{GROUP}/revision"
@@ -37,6 +40,11 @@ def labels_of_job(job: str) -> dict[str, str]:
         "app.kubernetes.io/name": job,
         JOB_LABEL: job,
     }
+
+
+def labels_of_activated(*, attempt: int, epoch: int) -> dict[str, str]:
+    """What the driver of a candidate gets, before it is ordered to take over as that attempt."""
+    return {ROLE_LABEL: "driver", ATTEMPT_LABEL: str(attempt), EPOCH_LABEL: str(epoch)}
 
 
 def owned_metadata(name: str, *, namespace: str, job: str, job_uid: str, labels: dict[str, str]) -> Manifest:

@@ -18,6 +18,8 @@ from headrace.core.manifests.sizes import resources
 _VOLUME = "requirements"
 _RESULT = "/dev/termination-log"
 
+INSTALLER = "requirements"
+
 # $0: where the last words go, $1: those for an image without pip, $2: the directory, then the requirements.
 # They cannot be options: the API takes none, and `--` makes sure.
 _INSTALL = """\
@@ -43,7 +45,7 @@ def requirements_installer(
         container(
             attempt.spec,
             settings,
-            name="requirements",
+            name=INSTALLER,
             env=[],
             mounts=requirements_mounts(attempt, read_only=False),
             more={

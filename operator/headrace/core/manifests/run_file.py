@@ -44,6 +44,7 @@ def run_file(attempt: DriverAttempt, platform: Platform) -> Manifest:
             "batchTimeoutSeconds": spec.watchdog.batch_timeout.seconds,
             "action": spec.watchdog.action,
         },
+        "repartition": spec.state.partitions if attempt.repartition else None,
         "mode": "active" if attempt.candidacy is None else "rehearse",
         "rehearsal": rehearsal_section(attempt.candidacy),
     }
@@ -60,7 +61,7 @@ def rehearsal_section(candidacy: Candidacy | None) -> Manifest | None:
         "timeLimitSeconds": policy.rehearsal.time_limit.seconds,
         "callForeachBatch": policy.rehearsal.call_foreach_batch,
         "stateCompatible": policy.state_compatible,
-        "standbySeconds": None,
+        "standbySeconds": policy.standby.max_age.seconds if policy.standby.enabled else None,
     }
 
 

@@ -21,8 +21,7 @@ def driver_service(attempt: DriverAttempt) -> Manifest:
             "clusterIP": "None",
             # Executors come before the driver calls itself ready.
             "publishNotReadyAddresses": True,
-            # All the labels: never the pod of another attempt.
-            "selector": attempt.labels("driver"),
+            "selector": attempt.selector,
             "ports": [{"name": name, "port": port, "targetPort": port} for name, port in ports.items()],
         },
     }
