@@ -65,5 +65,6 @@ class LongWarmLife(WarmLife):
     pass
 
 
-LongWarmLife.TestCase.settings = LongLife.TestCase.settings
+# Each of them goes a longer way.
+LongWarmLife.TestCase.settings = settings(LongLife.TestCase.settings, max_examples=200)
 TestLongWarmLife = pytest.mark.full(LongWarmLife.TestCase)
