@@ -152,11 +152,13 @@ def _play(there: Any, rates: tuple[float, ...]) -> Record:
     began, samples, batches = time.monotonic(), list[Sample](), dict[int, tuple[int, float, int, int]]()
     while producer.is_alive():
         at = time.monotonic() - began
-        samples.append(there.sample(at))
-        batches |= {one[0]: one for one in there.batches()}
+        if (seen := there.sample(at)) is not None:
+            samples.append(seen)
+            sys.stderr.write(f"{seen}\n")
+        if len(samples) % 6 == 0:
+            batches |= {one[0]: one for one in there.batches()}
         # The pace of the looks: what a sample takes comes out of it.
         producer.join(timeout=max(0.0, LOOK_SECONDS - (time.monotonic() - began - at)))
-        sys.stderr.write(f"{samples[-1]}\n")
     exact = there.wait_exact()
     batches |= {one[0]: one for one in there.batches()}
     return Record(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +12,7 @@ from pathlib import Path
 
 from bench.soak_compare import Sample
 from images import build
+from tests.cluster.processes import NotReadyError
 from tests.cluster.provider import running_cluster
 from tests.e2e.install import installed
 from tests.e2e.kafka_counts import Topic
@@ -36,9 +39,12 @@ class Stage:
     def produce(self, rates: tuple[float, ...], step_seconds: float) -> None:
         self.topic.produce_at(rates, step_seconds=step_seconds)
 
-    def sample(self, at: float) -> Sample:
-        executors = self.job.status().get("executors", {})
-        numbers = self._metrics()
+    def sample(self, at: float) -> Sample | None:
+        """None where the cluster does not answer: the next look is near."""
+        try:
+            executors, numbers = self.job.status().get("executors", {}), self._metrics()
+        except NotReadyError:
+            return None
         return Sample(
             at=at,
             rows_per_second=numbers.get("headrace_job_arrival_rows_per_second"),
@@ -51,7 +57,10 @@ class Stage:
         """Finished ones: number, seconds, rows, executors."""
         driver = self.job.driver()["metadata"]["name"]
         asked = ["exec", "-n", self.job.namespace, driver, "-c", "driver", "--", *_ASK, "/v1/status"]
-        (query,) = json.loads(self.job.cluster.kubectl(*asked))["queries"]
+        try:
+            (query,) = json.loads(self.job.cluster.kubectl(*asked))["queries"]
+        except NotReadyError:
+            return []
         return [(one[0], one[1], one[2], one[3]) for one in query["batches"] if one[3]]
 
     def decisions(self) -> tuple[str, ...]:
@@ -89,6 +98,7 @@ def stage(
     seconds_per_row: float,
 ) -> Iterator[Stage]:
     """Ready to begin: the job has read its first rows."""
+    subprocess.run([sys.executable, "-m", "tests.e2e"], check=True)  # the images
     with running_cluster(scratch) as cluster:
         spark, operator = product_image(build.SPARK), product_image(build.OPERATOR)
         image = SERVICES.to_load()

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from tests.cluster.api import Api
 from tests.cluster.processes import wait_until
-from tests.cluster.provider import Cluster
 
 _GROUP, _VERSION = "external.metrics.k8s.io", "v1beta1"
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -18,7 +18,7 @@ _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 @dataclass(frozen=True)
 class ExternalMetric:
-    cluster: Cluster
+    api: Api
     namespace: str
     name: str
 
@@ -59,8 +59,8 @@ class ExternalMetric:
                 ],
             },
         }
-        self.cluster.api.apply(f"{_DEFINITIONS}/{self.name}.{_GROUP}", definition).need()
-        assert wait_until(lambda: self.cluster.api.get(self._list).ok, seconds=60, every=0.5)
+        self.api.apply(f"{_DEFINITIONS}/{self.name}.{_GROUP}", definition).need()
+        assert wait_until(lambda: self.api.get(self._list).ok, seconds=60, every=0.5)
 
     def tell(self, value: float) -> None:
         body = {
@@ -72,10 +72,10 @@ class ExternalMetric:
             # In thousandths, as Kubernetes writes quantities that are not whole.
             "value": f"{round(value * 1000)}m",
         }
-        self.cluster.api.apply(f"{self._list}/now", body).need()
+        self.api.apply(f"{self._list}/now", body).need()
 
     def remove(self) -> None:
-        self.cluster.api.delete(f"{_DEFINITIONS}/{self.name}.{_GROUP}")
+        self.api.delete(f"{_DEFINITIONS}/{self.name}.{_GROUP}")
 
     @property
     def _list(self) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from pyspark.sql import SparkSession
+from pyspark.sql.catalog import Catalog
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from headrace_jobs.harness.kafka import BOOTSTRAP, is_kafka, names_other_brokers, options_to_add
+from headrace_jobs.harness.kafka_sql import with_kafka
 from headrace_jobs.harness.patches import Patches
 from headrace_jobs.harness.runfile import Kafka
 
@@ -35,6 +38,8 @@ def give_kafka_defaults(patches: Patches, kafka: Kafka) -> None:
         patches.replace(owner, "load", lambda original: _load(original, kafka))
     patches.replace(DataFrameWriter, "save", lambda original: _save(original, kafka))
     patches.replace(DataStreamWriter, "start", lambda original: _start(original, kafka))
+    patches.replace(SparkSession, "sql", lambda original: _sql(original, kafka))
+    patches.replace(Catalog, "createTable", lambda original: _create_table(original, kafka))
 
 
 def _load(original: Any, kafka: Kafka) -> Any:
@@ -74,6 +79,31 @@ def _start(original: Any, kafka: Kafka) -> Any:
         return original(self, *args, **kwargs)
 
     return start
+
+
+def _sql(original: Any, kafka: Kafka) -> Any:
+    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803 - Spark's own
+        return original(self, with_kafka(sqlQuery, kafka), args, **kwargs)
+
+    return sql
+
+
+def _create_table(original: Any, kafka: Kafka) -> Any:
+    def createTable(  # noqa: N802, PLR0917 - it becomes one
+        self: Any,
+        tableName: str,  # noqa: N803 - Spark's own parameter name
+        path: str | None = None,
+        source: str | None = None,
+        schema: Any = None,
+        description: str | None = None,
+        **options: str,
+    ) -> Any:
+        if is_kafka(source):
+            given = {key.lower(): str(value) for key, value in options.items()}
+            options = {**options, **options_to_add(kafka, given)}
+        return original(self, tableName, path, source, schema, description, **options)
+
+    return createTable
 
 
 def add_defaults(io: Any, java: str, kafka: Kafka) -> None:

@@ -30,7 +30,8 @@ _SMALL = {
     "spark.master": "local[1]",
     "spark.driver.memory": "128m",
 }
-_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:MaxMetaspaceSize=128m"
+# No word on the collector: the user's own may be among the options, and two of them are an error.
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:MaxMetaspaceSize=128m"
 _OPTIONS_KEY = "spark.driver.extraJavaOptions"
 
 

@@ -355,6 +355,11 @@ class StreamJobStatus(StatusModel):
     executors: ExecutorsStatus = plain_field("The executors.", default=ExecutorsStatus())
     lag: LagStatus | None = plain_field("How far behind.", default=None)
     sleep: Sleep | None = plain_field("Set while the job sleeps, or falls asleep.", default=None)
+    restless: int = plain_field(
+        "How many sleeps in a row have ended because nobody could tell whether there was work.",
+        default=0,
+        ge=0,
+    )
     lookouts: int = plain_field("Counts the pods that looked for work while the job slept.", default=0, ge=0)
     lineage: Items[QueryLineage] = plain_field(
         "Lineage of each query.", default=(), max_length=64, list_key="query"

@@ -10,7 +10,8 @@ its sleep.
 
 Unknown is never zero. A lookout that cannot look says so after a few tries, and then the job is woken; so it
 is where none comes to run for some minutes, or one after the other fails. Awake without knowing its lag, it
-does not fall asleep again.
+does not fall asleep again. After a sleep that ended so the next one comes after twice the time: a lookout
+that can never look must not make a job come and go.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from datetime import datetime, timedelta
 from headrace.api import Idle, Sleep, StreamJobStatus
 from headrace.core import attempts
 from headrace.core.actions import DrainAttempt, StartLookout
+from headrace.core.autoscale.words import duration
 from headrace.core.conditions import Fact
 from headrace.core.decision import Context, Decision, Sentence
 from headrace.core.model import AttemptPhase, ObservedLookout
@@ -33,6 +35,7 @@ _TAKEN_AWAY = timedelta(minutes=1)
 # As many may fail, or be taken away, in one sleep: then nobody can tell.
 _MOST_FAILURES = 3
 _LOOK_AGAIN = timedelta(seconds=15)
+_MOST_DOUBLINGS = 7
 
 
 def rest(context: Context) -> Decision | None:
@@ -48,10 +51,23 @@ def rest(context: Context) -> Decision | None:
     if hold_reason(ended.status) is not None:
         # It came to an end of its own at the last moment: nothing is left to be woken.
         return attempts.keep_alive(ended.with_status(ended.status.model_copy(update={"sleep": None})))
-    if (why := _why_wake(ended, sleep, wanted)) is not None or wanted is None:
-        woken = why or "spec.autoscaling.idle does not ask for sleep any more"
-        return start_next(ended, f"awake: {woken}").saying(Sentence("Woken", woken))
+    if wanted is None:
+        return _wake(ended, "spec.autoscaling.idle does not ask for sleep any more", restless=0)
+    if (why := _work_or_time(ended, sleep, wanted)) is not None:
+        return _wake(ended, why, restless=0)
+    if (why := _why_blind(ended, sleep)) is not None:
+        return _wake(ended, why, restless=ended.status.restless + 1)
     return _asleep(ended, sleep, wanted)
+
+
+def _wake(context: Context, why: str, *, restless: int) -> Decision:
+    woken = context.with_status(context.status.model_copy(update={"restless": restless}))
+    return start_next(woken, f"awake: {why}").saying(Sentence("Woken", why))
+
+
+def seconds_without_work(wanted: Idle, status: StreamJobStatus) -> float:
+    """How long a job must have had no work before it sleeps."""
+    return wanted.after.seconds * 2 ** min(status.restless, _MOST_DOUBLINGS)
 
 
 def _with_its_end(context: Context, sleep: Sleep) -> Context:
@@ -69,7 +85,7 @@ def facts(context: Context, status: StreamJobStatus) -> tuple[Fact, ...]:
     if scaling is None or scaling.idle is None:
         return ()
     if status.sleep is not None:
-        since = f"no work since {_moment(status.sleep.since)}"
+        since = f"since {_moment(status.sleep.since)}"
         return (Fact(type="Asleep", true=True, reason="NoWork", message=since),)
     if seen is not None and seen.problem is not None:
         message = f"the job never sleeps, because nobody could tell when to wake it: {seen.problem}"
@@ -77,6 +93,12 @@ def facts(context: Context, status: StreamJobStatus) -> tuple[Fact, ...]:
     if scaling.mode == "Advise" and seen is not None and _is_due(context, scaling.idle):
         message = "there is no work; with another autoscaling.mode than Advise the job would sleep"
         return (Fact(type="Asleep", true=False, reason="AdviceOnly", message=message),)
+    if status.restless:
+        needed = duration(seconds_without_work(scaling.idle, status))
+        message = (
+            f"nobody could tell in its last sleep whether there was work; it sleeps after {needed} without"
+        )
+        return (Fact(type="Asleep", true=False, reason="Restless", message=message),)
     before = status.condition("Asleep")
     if seen is None and before is not None and before.status == "False":
         return ()  # as it was when somebody last looked
@@ -105,7 +127,8 @@ def _fall_asleep(context: Context, wanted: Idle) -> Decision | None:
 
 def _is_due(context: Context, wanted: Idle) -> bool:
     since = context.observed.idleness.since if context.observed.idleness is not None else None
-    return since is not None and context.now - since >= timedelta(seconds=wanted.after.seconds)
+    needed = timedelta(seconds=seconds_without_work(wanted, context.status))
+    return since is not None and context.now - since >= needed
 
 
 def _falling_asleep(context: Context) -> Decision:
@@ -131,8 +154,8 @@ def _asleep(context: Context, sleep: Sleep, wanted: Idle) -> Decision:
     start = StartLookout(number=sleep.lookout, every_seconds=wanted.look_every.seconds)
     until = _until(sleep, wanted)
     message = (
-        f"no work since {_moment(sleep.since)}; its sources are looked at every {wanted.look_every}, and the "
-        f"job is woken when there is work, at {_moment(until)} at the latest"
+        f"asleep since {_moment(sleep.since)}, for there is no work; its sources are looked at every "
+        f"{wanted.look_every}, and the job is woken when there is work, at {_moment(until)} at the latest"
     )
     settled = (
         Fact(type="Reconciling", true=False, reason="Sleeping"),
@@ -150,12 +173,20 @@ def _asleep(context: Context, sleep: Sleep, wanted: Idle) -> Decision:
     )
 
 
-def _why_wake(context: Context, sleep: Sleep, wanted: Idle | None) -> str | None:
+def _work_or_time(context: Context, sleep: Sleep, wanted: Idle) -> str | None:
+    seen = _seen(context, sleep)
+    if seen is not None and seen.found == "Work":
+        return seen.message or "there is work"
+    if context.now >= _until(sleep, wanted):
+        return f"it has slept for {wanted.max_sleep} (spec.autoscaling.idle.maxSleep)"
+    return None
+
+
+def _why_blind(context: Context, sleep: Sleep) -> str | None:
+    """Why nobody can tell whether there is work, if so."""
     seen = _seen(context, sleep)
     if seen is not None and seen.found is not None:
-        return seen.message or f"the lookout says {seen.found}"
-    if wanted is not None and context.now >= _until(sleep, wanted):
-        return f"it has slept for {wanted.max_sleep} (spec.autoscaling.idle.maxSleep)"
+        return seen.message or "nobody can tell whether there is work"
     if _has_failed(context, sleep) and sleep.failures + 1 >= _MOST_FAILURES:
         why = seen.message if seen is not None else ""
         return f"nobody can tell whether there is work: {why or 'its lookouts do not last'}"

@@ -21,6 +21,7 @@ from headrace.core.autoscale.look import Look, look, to_entry, to_point
 from headrace.core.autoscale.quiet import Quiet, lookout_problem, still_quiet
 from headrace.core.autoscale.report import Reading, read
 from headrace.core.executors import present_target
+from headrace.core.idle import seconds_without_work
 from headrace.core.model import AttemptPhase, Idleness, ObservedExecutors
 from headrace.kube.agent import AgentAddress, Agents
 from headrace.runtime.job_metrics import JobMetrics
@@ -145,7 +146,8 @@ class Scaling:
         job.quiet, job.no_lookout = still_quiet(job.quiet, reading), lookout_problem(reading)
         if idle is None or job.status.sleep is not None:
             return False
-        due = job.quiet is not None and self.now().timestamp() - job.quiet.since >= idle.after.seconds
+        quiet_seconds = self.now().timestamp() - job.quiet.since if job.quiet is not None else 0.0
+        due = job.quiet is not None and quiet_seconds >= seconds_without_work(idle, job.status)
         return before != job.no_lookout or (due and job.no_lookout is None)
 
     def _decide(self, job: _Scaled, reading: Reading) -> Look:

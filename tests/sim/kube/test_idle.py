@@ -55,8 +55,8 @@ def watched(cluster: ScaledCluster) -> bool:
     return cluster.status.state == "Sleeping" and running == [True]
 
 
-def until(cluster: ScaledCluster, holds: Callable[[], bool]) -> None:
-    for _ in range(120):
+def until(cluster: ScaledCluster, holds: Callable[[], bool], *, steps: int = 120) -> None:
+    for _ in range(steps):
         if holds():
             return
         cluster.kubelets_work()
@@ -119,13 +119,29 @@ def test_work_wakes_it_in_the_same_run_and_it_is_not_lost():
 
 def test_awake_it_has_its_time_before_it_sleeps_again():
     cluster = asleep()
-    wake(cluster, BLIND)
+    wake(cluster, WORK)
     assert cluster.status.state == "Running"
     cluster.steps(8, rate=0)  # its offsets are those of before its sleep
     assert cluster.status.state == "Running"
     cluster.steps(40, rate=0)
     assert cluster.status.state == "Sleeping"
     assert lookouts(cluster) == [f"{JOB}-lookout-2"]
+
+
+def test_a_lookout_that_never_can_look_does_not_make_the_job_come_and_go():
+    cluster = asleep()
+    awake_for = []
+    for _ in range(3):
+        wake(cluster, BLIND)
+        assert cluster.condition("Asleep") == ("False", "Restless")
+        began = cluster.moment
+        until(cluster, lambda: cluster.status.state == "Sleeping", steps=400)
+        awake_for.append(round((cluster.moment - began).total_seconds() / 300))
+    assert awake_for == [2, 4, 8]
+    until(cluster, lambda: watched(cluster))
+    wake(cluster, WORK)
+    assert cluster.status.restless == 0
+    assert cluster.condition("Asleep") == ("False", "Awake")
 
 
 def test_a_lookout_that_cannot_look_wakes_it_and_unknown_it_stays_awake():

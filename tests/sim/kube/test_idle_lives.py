@@ -117,20 +117,19 @@ class SleepyLife(RuleBasedStateMachine):
         cluster.topic.rate = 5.0
         cluster.edit(suspend=False, autoscaling={"idle": LIMITS["idle"]}, application={"args": ["--last"]})
         cluster.later(600)
-        for _ in range(40):
+        for _ in range(24):
             cluster.steps(1)
         assert cluster.condition("Ready") == ("True", "Running")
         assert cluster.status.sleep is None
         assert [name for name in cluster.api.of(PODS) if "-lookout-" in name] == []
         # And without any, it sleeps.
         cluster.topic.rate = 0.0
-        for _ in range(60):
-            cluster.steps(1)
+        cluster.steps(24)
         assert cluster.status.state == "Sleeping"
 
 
 SleepyLife.TestCase.settings = settings(
-    max_examples=25,
+    max_examples=10,
     stateful_step_count=25,
     deadline=None,
     derandomize=True,

@@ -58,6 +58,11 @@ def read(topic):
 
 told["bobs"] = read("bobs").count()
 
+# A table of SQL, and one of the catalog: neither speaks of security.
+spark.sql("CREATE TABLE of_sql USING kafka OPTIONS (subscribe 'numbers')")
+spark.catalog.createTable("of_catalog", source="kafka", subscribe="numbers")
+told["tables"] = [spark.table(name).count() for name in ("of_sql", "of_catalog")]
+
 # A rotated Secret is read for the next connection, by the same client.
 handler = jvm.dev.headrace.KafkaFileCredentials()
 flag = jvm.javax.security.auth.login.AppConfigurationEntry.LoginModuleControlFlag.REQUIRED
@@ -111,7 +116,7 @@ def test_a_job_without_a_word_of_security_reaches_a_secured_broker(drive, tmp_pa
         assert driver.call("POST", "/v1/drain")[0] == 202
         assert driver.end()["reason"] == "Drained", driver.log()
     told = json.loads((tmp_path / "told.json").read_text())
-    assert told == {"bobs": 40, "rotated": ["first", "second"], "copied": 20}
+    assert told == {"bobs": 40, "rotated": ["first", "second"], "copied": 20, "tables": [20, 20]}
     assert lags == [True, True]
     events = files_of(tmp_path / "events")
     for place in (driver.directory, tmp_path / "store", executor_files):
