@@ -157,10 +157,11 @@ class AnyLife(RuleBasedStateMachine):
     @invariant()
     def a_later_run_began_from_its_predecessor(self):
         for driver in self.world.drivers:
-            if driver.run > 1 and driver.order is None:
-                assert self.world.seeds[driver.run] == (driver.run - 1, None)
-            elif driver.copied:
-                assert self.world.copied[driver.run] == driver.run - 1
+            if driver.run == 1 or (driver.order is not None and not driver.copied):
+                continue
+            # By a keeper, or by a candidate that took over.
+            seeded = self.world.seeds.get(driver.run, (self.world.copied.get(driver.run), None))
+            assert seeded == (driver.run - 1, None)
 
     @invariant()
     def every_row_is_in_the_sink_once(self):
