@@ -41,7 +41,8 @@ test-spark: setup ## Real Spark on this machine: harness, checkpoints, headrace 
 	$(PYTEST) tests/spark -m 'not full'
 
 .PHONY: test-spark-full
-test-spark-full: setup ## The long rest of test-spark
+test-spark-full: setup ## The long rest of test-spark (needs Go: the S3 servers are compiled into the cache)
+	$(PY) -m tests.cluster build s3
 	$(PYTEST) tests/spark
 
 .PHONY: test-apiserver
