@@ -54,6 +54,7 @@ def step(project: Project) -> str:
 
 
 def is_running(dev: Dev, project: Project, run: int) -> None:
+    dev.until("the first results", lambda: project.calls)
     dev.until(f"run {run}", lambda: status(project).get("lastStable", {}).get("run") == run)
 
 
