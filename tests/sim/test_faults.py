@@ -311,5 +311,5 @@ LongLife.TestCase.settings = settings(
     max_examples=1500, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestLongLife = pytest.mark.full(LongLife.TestCase)
-LongWarmLife.TestCase.settings = settings(LongLife.TestCase.settings, max_examples=500)
+LongWarmLife.TestCase.settings = settings(LongLife.TestCase.settings, max_examples=200)
 TestLongWarmLife = pytest.mark.full(LongWarmLife.TestCase)
