@@ -41,7 +41,8 @@ test-spark: setup ## Real Spark on this machine: harness, checkpoints, headrace 
 	$(PYTEST) tests/spark -m 'not full'
 
 .PHONY: test-spark-full
-test-spark-full: setup ## The long rest of test-spark
+test-spark-full: setup ## The long rest of test-spark (needs Go: the S3 servers are compiled into the cache)
+	$(PY) -m tests.cluster build s3
 	$(PYTEST) tests/spark
 
 .PHONY: test-apiserver
@@ -118,6 +119,11 @@ bench-cluster: setup ## Starts of the cluster, image sizes; takes a running clus
 .PHONY: bench-submit
 bench-submit: setup ## What a StreamJob costs the operator, on a real API server without pods
 	@$(PY) bench/submit.py
+
+.PHONY: bench-upgrade
+bench-upgrade: setup ## The gap of warm, cold and delete-and-recreate upgrades, on a real cluster (needs root)
+	$(PY) -m tests.e2e
+	@$(PY) bench/upgrade.py
 
 .PHONY: clean
 clean: ## Remove what the targets made in this checkout (caches outside it stay)

@@ -32,6 +32,7 @@ def _build(arguments: argparse.Namespace) -> int:
         "apiserver": binaries.API_SERVER_PROGRAMS,
         "cluster": binaries.CLUSTER_PROGRAMS,
         "helm": ("helm",),
+        "s3": ("versitygw", "minio"),
     }
     binaries.ensure(names[arguments.what])
     return 0
@@ -92,7 +93,7 @@ def _parse() -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("setup", help="get the Debian packages that are missing (as root)")
     build = commands.add_parser("build", help="compile Kubernetes, etcd and CoreDNS into the cache")
-    build.add_argument("what", nargs="?", choices=["cluster", "apiserver", "helm"], default="cluster")
+    build.add_argument("what", nargs="?", choices=["cluster", "apiserver", "helm", "s3"], default="cluster")
     up = commands.add_parser("up", help="start the cluster, or reuse the one that runs")
     up.add_argument("--nodes", type=int, default=int(os.environ.get("NODES", "2")))
     commands.add_parser("down", help="end it and leave nothing but the cache")

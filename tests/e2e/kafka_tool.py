@@ -12,6 +12,10 @@ from pathlib import Path
 
 from py4j.java_gateway import JavaGateway
 
+_SENT_AGAIN_AFTER = 5
+# Any time but the very first: to Spark, what is of 1970-01-01T00:00:00 is late from the beginning.
+_FIRST_AT_MS = 1_800_000_000_000
+
 
 def main() -> None:
     arguments = _parse()
@@ -40,7 +44,7 @@ def add_partitions(jvm, arguments) -> None:
 
 
 def produce(jvm, arguments) -> None:
-    """Numbered records {"i": …, "key": …}: what arrived, and how often, can be told from the numbers."""
+    """Numbered records {"i": …, "key": …, "at_ms": …}: what arrived how often is told by the numbers."""
     config = _config(jvm, arguments, serializer="StringSerializer")
     config.setProperty("acks", "all")
     config.setProperty("linger.ms", "5")
@@ -48,8 +52,12 @@ def produce(jvm, arguments) -> None:
     record = jvm.org.apache.kafka.clients.producer.ProducerRecord
     began, number = time.monotonic(), arguments.first
     for due in _moments(arguments):
-        key = f"k{number % arguments.keys}"
-        producer.send(record(arguments.topic, key, json.dumps({"i": number, "key": key})))
+        if Path(arguments.until).exists():
+            break
+        for again in _sent_with(number, arguments.again):
+            key = f"k{again % arguments.keys}"
+            value = {"i": again, "key": key, "at_ms": _FIRST_AT_MS + again * arguments.step_ms}
+            producer.send(record(arguments.topic, key, json.dumps(value)))
         number += 1
         behind = due - (time.monotonic() - began)
         if behind > 0.02:
@@ -57,6 +65,12 @@ def produce(jvm, arguments) -> None:
             time.sleep(behind)
     producer.close()
     sys.stdout.write(json.dumps({"produced": number - arguments.first}) + "\n")
+
+
+def _sent_with(number: int, again: int) -> list[int]:
+    """Itself, and at times an earlier one: what a producer does that did not get an answer."""
+    earlier = number - _SENT_AGAIN_AFTER
+    return [number, earlier] if again and earlier >= 0 and earlier % again == 0 else [number]
 
 
 def _moments(arguments) -> Iterator[float]:
@@ -130,6 +144,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=0)
     parser.add_argument("--keys", type=int, default=10)
     parser.add_argument("--rate", type=float, default=1e9, help="records per second")
+    parser.add_argument("--step-ms", type=int, default=50, help="event time from a record to the next")
+    parser.add_argument("--again", type=int, default=0, help="every so many records one is sent twice")
+    parser.add_argument("--until", default="/nowhere", help="a file that ends it")
     parser.add_argument("--rates", default="", help="instead of a count: records per second, by commas")
     parser.add_argument("--step", type=float, default=15.0, help="seconds for which each of them holds")
     return parser.parse_args()

@@ -1,5 +1,6 @@
-"""Kafka, an S3 server and a toolbox, as pods: the same on every cluster."""
+"""Kafka, an S3 server, PostgreSQL and a toolbox, as pods: the same on every cluster."""
 
+import csv
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,6 +56,12 @@ export MINIO_BROWSER=off MINIO_UPDATE=off
 exec /opt/s3-server server --quiet --address :7070 --config-dir /scratch/minio /scratch/data
 """,
 }
+# Whoever reaches it may come in, under any name: nobody but the cluster's pods can.
+POSTGRES = """export PATH=/usr/lib/postgresql/15/bin:$PATH
+initdb --pgdata /scratch/postgres --username e2e --auth trust --locale C --encoding UTF8
+echo 'host all all all trust' >> /scratch/postgres/pg_hba.conf
+exec postgres -D /scratch/postgres -h '*' -k /tmp -c shared_buffers=32MB
+"""
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,11 @@ class Services:
     def s3_endpoint(self) -> str:
         return f"http://s3.{self.namespace}.svc:7070"
 
+    @property
+    def postgres(self) -> str:
+        """As libpq and its friends want to be told."""
+        return f"host=postgres.{self.namespace}.svc user=e2e dbname=postgres"
+
     def create_topic(self, topic: str, *, partitions: int) -> None:
         self._kafka_tool("create-topic", "--topic", topic, "--partitions", str(partitions))
 
@@ -83,6 +95,18 @@ class Services:
         numbers = {"--first": first, "--count": count, "--keys": keys, "--rate": rate}
         flags = [text for flag, value in numbers.items() for text in (flag, str(value))]
         self._kafka_tool("produce", "--topic", topic, *flags)
+
+    def produce_until(self, stop: str, topic: str, *, keys: int, rate: float, again: int) -> None:
+        """Goes on by itself, in the pod, until somebody makes the file."""
+        numbers = f"--count 1000000000 --keys {keys} --rate {rate} --again {again} --until {stop}"
+        tool = f"python3 /services/kafka_tool.py produce --bootstrap {self.bootstrap} --topic {topic}"
+        self.shell("kafka", f"setsid nohup {tool} {numbers} > {stop}.log 2>&1 < /dev/null &")
+
+    def sql(self, statements: str) -> list[list[str]]:
+        """The rows of the last statement, if it has any."""
+        psql = "/usr/lib/postgresql/15/bin/psql -h /tmp -U e2e -d postgres -v ON_ERROR_STOP=1 --quiet"
+        text = self._exec("postgres", [*psql.split(), "--csv", "--tuples-only", "-f", "-"], stdin=statements)
+        return list(csv.reader(text.splitlines()))
 
     def produce_at(self, topic: str, rates: Sequence[float], *, step: float, first: int, keys: int) -> int:
         """At one rate after the other, each for a step. How many records that were."""
@@ -153,11 +177,13 @@ def start_services(cluster: Cluster, namespace: str, image: str) -> Services:
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3-keys", **meta}, "stringData": keys},
         *_pod_and_service("kafka", KAFKA, image, port=9092, env=[], **meta),
         *_pod_and_service("s3", S3[s3_server()], image, port=7070, env=root, **meta),
+        *_pod_and_service("postgres", POSTGRES, image, port=5432, env=[], **meta),
     ]
     cluster.kubectl(
         "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
     )
-    cluster.kubectl("wait", "-n", namespace, "pod/kafka", "pod/s3", "--for=condition=Ready", "--timeout=300s")
+    pods = ("pod/kafka", "pod/s3", "pod/postgres")
+    cluster.kubectl("wait", "-n", namespace, *pods, "--for=condition=Ready", "--timeout=300s")
     services = Services(cluster, namespace)
     services.make_bucket(BUCKET)
     return services

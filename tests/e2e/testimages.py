@@ -107,6 +107,12 @@ SERVICES = OwnImage(
     stage=_stage_services,
     flags=lambda: ["--build-arg", f"SPARK_IMAGE={build.build(build.SPARK)}"],
 )
+LEDGER = OwnImage(
+    "ledger",
+    pins=lambda: [build.SPARK.reference],
+    stage=lambda _: None,
+    flags=lambda: ["--build-arg", f"SPARK_IMAGE={build.build(build.SPARK)}"],
+)
 FOREIGN = OwnImage(
     "foreign", pins=lambda: [FOREIGN_LOCK.read_text()], stage=_stage_foreign, flags=_flags_foreign
 )

@@ -29,6 +29,10 @@ class Driver:
     batches: int = 0
     hangs: bool = False
     stuck: bool = False
+    # Its state is to be split before its query starts.
+    repartition: bool = False
+    waiting: Problem | None = None
+    spark_version: str = "4.2.1"
     # The order by which a candidate takes over as this attempt, and what became of it.
     order: ActivateCandidate | None = None
     copied: bool = False
@@ -55,6 +59,7 @@ class Rehearser:
     number: int
     running: bool = False
     standby: bool = False
+    repartition: bool = False
     silent: bool = False
     ended: Ended | None = None
     waiting: Problem | None = None

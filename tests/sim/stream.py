@@ -14,6 +14,8 @@ from pathlib import Path
 
 from headrace_jobs.store.errors import NotFoundError
 from headrace_jobs.store.interface import Copy, Entry
+from headrace_jobs.store.logs import read_offsets
+from headrace_jobs.store.partitions import states_of, undo_unfinished
 from headrace_jobs.store.runs import LastBatches, last_batches
 
 QUERY = "q"
@@ -109,21 +111,54 @@ class Stream:
         there = self.store.objects.get(f"{self._home(run)}/state/format", b"usual").decode()
         return there in ("usual", state_format)
 
-    def batch(self, run: str, *, size: int, state_format: str = "usual", until: str = "commit") -> None:
-        """One batch, or the part of it that a driver comes to: `offsets`, `sink`, `commit`."""
+    def split(self, run: str, partitions: int, *, until: str = "commit") -> bool:
+        """As a driver does before its queries start, or the part of it that it comes to; False: it cannot."""
+        undo_unfinished(self.store, run)
+        for state in states_of(self.store, run):
+            if not state.stateful or state.partitions == partitions:
+                continue
+            if state.last.pending:
+                return False
+            number, home = (state.last.commits or 0) + 1, self._home(run)
+            self.store.put(f"{home}/offsets/{number}", _entry(partitions, self._end(run, number - 1)))
+            self.store.put(f"{home}/state/0/0/{number + 1}.zip", b"")
+            if until == "commit":
+                self.store.put(f"{home}/commits/{number}", b"v1\n{}")
+        return True
+
+    def partitions(self, run: str) -> int | None:
+        return next((state.partitions for state in states_of(self.store, run)), None)
+
+    def batch(
+        self,
+        run: str,
+        *,
+        size: int,
+        state_format: str = "usual",
+        until: str = "commit",
+        partitions: int = 16,
+    ) -> None:
+        """One batch, or the part of it that a driver comes to: `offsets`, `sink`, `commit`. `partitions` is
+        what the session says: only a checkpoint without a batch listens to it."""
         last, home = self.last(run), self._home(run)
         number = 0 if last.commits is None else last.commits + 1
         start = self._end(run, number - 1)
         if last.offsets != number:  # else it is pending, and its bounds are fixed
-            self.store.put(f"{home}/offsets/{number}", b"v1\n{}\n%d" % (start + size))
+            entry = _entry(self.partitions(run) or partitions, start + size)
+            self.store.put(f"{home}/offsets/{number}", entry)
         if until == "offsets":
             return
         lineage = json.loads(self.store.get(f"{home}/metadata"))["id"]
         self.sink.write(lineage, number, range(start, self._end(run, number)))
         if until == "sink":
             return
+        if _is_split(self.store.get(f"{home}/offsets/{number}"), self._before(run, number)):
+            raise AssertionError("STREAMING_UNFINISHED_REPARTITION_DETECTED")
         self.store.put(f"{home}/state/format", state_format.encode())
         self.store.put(f"{home}/commits/{number}", b"v1\n{}")
+
+    def _before(self, run: str, number: int) -> bytes | None:
+        return self.store.objects.get(f"{self._home(run)}/offsets/{number - 1}")
 
     def _end(self, run: str, batch: int) -> int:
         if batch < 0:
@@ -132,3 +167,12 @@ class Stream:
 
     def _home(self, run: str) -> str:
         return f"{run}/queries/{QUERY}"
+
+
+def _entry(partitions: int, end: int) -> bytes:
+    conf = json.dumps({"conf": {"spark.sql.shuffle.partitions": str(partitions)}})
+    return f"v1\n{conf}\n{end}".encode()
+
+
+def _is_split(entry: bytes, before: bytes | None) -> bool:
+    return before is not None and read_offsets("", entry).repartitions(read_offsets("", before))

@@ -8,6 +8,8 @@ from headrace.core.edit_plan import Edit, Running, Verdict, plan_edit
 from headrace.core.model import Code
 from tests.sim.test_lifecycle import a_running_world, condition
 
+ELSEWHERE = {"checkpoint": {"s3": {"endpoint": "https://s3.example.com"}}}
+
 
 def foretold(world, **spec):
     """The plan of an edit of the world's job, made as a command would make it."""
@@ -45,7 +47,7 @@ def test_the_status_says_what_changed_and_what_is_done():
 
 def test_a_refused_edit_is_not_told_as_taken():
     world = a_running_world()
-    world.edit(state={"partitions": 64}, executors={"count": 4})
+    world.edit(**ELSEWHERE, executors={"count": 4})
     world.settle()
     assert "AppliedLive" not in world.said
 
@@ -55,8 +57,9 @@ def test_a_refused_edit_is_not_told_as_taken():
     [
         ({"executors": {"count": 4}}, Verdict.LIVE),
         ({"image": "acme/clicks:2"}, Verdict.NEW_RUN),
-        ({"state": {"partitions": 64}}, Verdict.REFUSED),
-        ({"state": {"partitions": 64}, "upgrade": {"stateCompatible": True}}, Verdict.NEW_RUN),
+        ({"state": {"partitions": 64}}, Verdict.NEW_RUN),
+        (ELSEWHERE, Verdict.REFUSED),
+        ({**ELSEWHERE, "upgrade": {"stateCompatible": True}}, Verdict.NEW_RUN),
     ],
 )
 def test_the_verdict_is_what_happens(edit, verdict):

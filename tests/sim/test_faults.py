@@ -98,6 +98,20 @@ class AnyLife(RuleBasedStateMachine):
         if driver.phase is AttemptPhase.RUNNING:
             self.world.stream.batch(f"run-{driver.run}", size=driver.run % 3 + 1, until=until)
 
+    @rule(partitions=st.sampled_from([8, 16, 32]))
+    def the_partitions_are_edited(self, partitions):
+        self.world.edit(state={"partitions": partitions})
+
+    @precondition(lambda self: self.world.driver is not None and self.world.driver.repartition)
+    @rule()
+    def driver_dies_in_the_middle_of_a_split(self):
+        driver = self.world.driver
+        if driver.phase is AttemptPhase.STARTING:
+            run, wanted = f"run-{driver.run}", self.world.pinned[driver.run].spec.state.partitions
+            self.world.stream.begin(run)
+            self.world.stream.split(run, wanted, until="state")
+            self.world.driver_ends(Ending.KILLED)
+
     @rule()
     def broken_code_is_saved(self):
         self.world.code = CodeProblem("job.py:1: oops")

@@ -65,15 +65,15 @@ def test_a_live_change_does_not_touch_the_driver():
 
 
 def test_a_state_change_is_refused_and_the_job_goes_on():
-    world = a_running_world({"state": {"partitions": 8}})
-    world.edit(state={"partitions": 16})
+    world = a_running_world()
+    world.edit(checkpoint={"s3": {"endpoint": "https://s3.example.com"}})
     world.settle()
     assert started(world) == [(1, 1, 1)]
     assert condition(world, "Ready").status == "True"
     stalled = condition(world, "Stalled")
     assert (stalled.status, stalled.reason) == ("True", "StateChange")
-    assert "spec.state.partitions" in stalled.message
-    world.edit(state={"partitions": 8})
+    assert "spec.checkpoint.s3.endpoint" in stalled.message
+    world.edit(checkpoint={})
     world.settle()
     assert condition(world, "Stalled").status == "False"
 

@@ -88,6 +88,8 @@ class World:
     savepoints: dict[str, ObservedSavepoint] = field(default_factory=dict)
     earlier: EarlierLineage | None = None
     stream: Stream = field(default_factory=Stream)
+    # That of the image that drivers start with.
+    spark_version: str = "4.2.1"
     # What waits in the sources, if anybody knew.
     backlog: int | None = None
     recheck_at: datetime | None = None
@@ -111,7 +113,9 @@ class World:
                         phase=d.phase,
                         ended=d.ended,
                         queries=(self._report(d),),
+                        waiting=d.waiting,
                         activation=d.told,
+                        spark_version=d.spark_version if d.phase is AttemptPhase.RUNNING else None,
                     )
                     for d in self.drivers
                 ),
@@ -262,7 +266,7 @@ class World:
             return False
         assert action.run in self.pinned, "a run was rehearsed that is not pinned"
         assert not any(c.ended is None for c in self.candidates), "two candidates at once"
-        self.candidates.append(Rehearser(action.run, action.number))
+        self.candidates.append(Rehearser(action.run, action.number, repartition=action.repartition))
         return True
 
     def _activate(self, action: ActivateCandidate) -> bool:
@@ -313,7 +317,7 @@ class World:
             candidate.running = True
         elif self.rehearsals_end:
             candidate.ended = self.rehearsals_end.pop(0)
-        elif code in REHEARSALS or not self.job.spec.upgrade.standby.enabled:
+        elif code in REHEARSALS or candidate.repartition or not self.job.spec.upgrade.standby.enabled:
             candidate.ended = REHEARSALS.get(code, Ended(ending=Ending.REHEARSED))
         else:
             candidate.standby = True
@@ -333,7 +337,14 @@ class World:
         assert not [d for d in self.drivers if d.live], "a second writer was started"
         assert not [c for c in [self._named()] if c and not c.ended], "a second writer was started"
         assert action.run in self.pinned, "a run was started that is not pinned"
-        self.drivers.append(Driver(action.run, action.attempt, action.epoch))
+        driver = Driver(
+            action.run,
+            action.attempt,
+            action.epoch,
+            repartition=action.repartition,
+            spark_version=self.spark_version,
+        )
+        self.drivers.append(driver)
         return True
 
     # ---- what befalls it ----------------------------------------------------------------------------
@@ -351,7 +362,10 @@ class World:
         if code.startswith("never") or (driver.order and not self._take_over(driver, driver.order)):
             return
         self.stream.begin(run)
-        if code == "crash":
+        wanted = self.pinned[driver.run].spec.state.partitions
+        if driver.repartition and not self.stream.split(run, wanted):
+            self.driver_ends(Ending.REFUSED, "a batch has begun", error_class="CannotRepartition")
+        elif code == "crash":
             self.driver_ends(Ending.APPLICATION_ERROR, "ModuleNotFoundError: No module named 'oops'")
         elif not self.stream.can_read(run, _state_format(code)):
             self.driver_ends(Ending.QUERY_FAILED, "the state does not fit", error_class=INCOMPATIBLE)
@@ -364,15 +378,17 @@ class World:
         if driver is None or driver.phase is not AttemptPhase.RUNNING or driver.hangs:
             return False
         code, run = self.pinned[driver.run].code, f"run-{driver.run}"
+        wanted = self.pinned[driver.run].spec.state.partitions
         crashes_after = int(code.removeprefix("crash-after-")) if code.startswith("crash-after-") else None
         if code.startswith("hang"):
-            self.stream.batch(run, size=_size(code), until="offsets")
+            self.stream.batch(run, size=_size(code), until="offsets", partitions=wanted)
             driver.hangs = True
         elif driver.batches == crashes_after:
-            self.stream.batch(run, size=_size(code), until="sink")
+            self.stream.batch(run, size=_size(code), until="sink", partitions=wanted)
             self.driver_ends(Ending.QUERY_FAILED, "KeyError: 'price'")
         elif driver.batches < _BATCHES:
-            self.stream.batch(run, size=_size(code), state_format=_state_format(code))
+            kind = _state_format(code)
+            self.stream.batch(run, size=_size(code), state_format=kind, partitions=wanted)
             driver.batches += 1
         else:
             return False

@@ -60,6 +60,7 @@ if TYPE_CHECKING:  # pyspark is imported while the JVM starts, not before
     from headrace_jobs.harness.activation import Activation
     from headrace_jobs.harness.observer import Observer
     from headrace_jobs.harness.rehearsal import Rehearsal
+    from headrace_jobs.harness.repartition import Repartition
     from headrace_jobs.harness.scaling_ring import ScalingRing
     from headrace_jobs.harness.spark_side import Hooks
 
@@ -81,6 +82,7 @@ class Driver:
         self._listening = listen(run_file.agent.host, run_file.agent.port)
         self._observer: Observer | None = None
         self._activation: Activation | None = None
+        self._repartition: Repartition | None = None
         self._ring: ScalingRing | None = None
         self._running = False
         self._spark_version: str | None = None
@@ -215,8 +217,11 @@ class Driver:
         self._observer = spark.observer
         self._spark_version, self._ui_url = spark.session.version, spark.session.sparkContext.uiWebUrl
         threading.Thread(target=self._watch_batches, args=(spark.observer,), daemon=True).start()
+        self._repartition = spark.repartition
         if spark.rehearsal is not None:
             self._rehearse(spark.rehearsal)
+        elif spark.repartition is not None:
+            spark.repartition.run()
         self._running = True
         log.info("Spark %s is ready, %s begins", self._spark_version, run_file.application.label)
         run_program(program)
@@ -293,6 +298,7 @@ class Driver:
             "queries": [to_status(view, clock_offset=offset) for view in self._views()],
             "rehearsal": self._parts.rehearsal.result() if self._parts.rehearsal else None,
             "activation": self._activation.to_json() if self._activation else None,
+            "repartition": self._repartition.to_json() if self._repartition else None,
         }
 
     def _phase(self) -> str:

@@ -59,6 +59,8 @@ class Comparison:
     complete: bool
     differences: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    # The minor versions of Spark that the compared queries ran on before.
+    spark_before: set[str] = field(default_factory=set)
 
 
 class Meanings:
@@ -106,6 +108,7 @@ class Meanings:
                 result.complete = False
                 result.notes.append(f"query {name}: run {from_run} did not note what its state means")
                 continue
+            result.spark_before.add(before.spark_version)
             result.differences += differences(name, before, after)
             if before.output_mode != after.output_mode:
                 result.notes.append(

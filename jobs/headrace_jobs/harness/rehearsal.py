@@ -20,16 +20,20 @@ from typing import Any
 from headrace_jobs.harness.assignment import Assignment
 from headrace_jobs.harness.checkpoint_control import CheckpointControl
 from headrace_jobs.harness.conf import spark_url
-from headrace_jobs.harness.control import StoreUnavailable
-from headrace_jobs.harness.endings import Event, RehearsalOver
+from headrace_jobs.harness.control import Fenced, StoreUnavailable
+from headrace_jobs.harness.endings import ApplicationEnded, Event, RehearsalOver
 from headrace_jobs.harness.managed import ManagedQuery, Part, QueryRegistry
-from headrace_jobs.harness.meaning_notes import Meanings, note_when_proven
+from headrace_jobs.harness.meaning_notes import Meanings, minor, note_when_proven
 from headrace_jobs.harness.muting import Muted, Readers, check_sink
+from headrace_jobs.harness.repartition import CannotRepartition, Repartition, to_split
 from headrace_jobs.harness.replay import QueryReplay
 from headrace_jobs.harness.runfile import Rehearsal as Terms
+from headrace_jobs.harness.spark_line import way_back
 from headrace_jobs.harness.termination import Reason
 from headrace_jobs.harness.writer import Start, tell_tasks
 from headrace_jobs.store import Store, StoreError, query_names
+from headrace_jobs.store.formats import formats_of
+from headrace_jobs.store.partitions import states_of
 from headrace_jobs.store.rehearsals import Fork, discard_fork, fork_query, lay_down, sweep_rehearsals
 from headrace_jobs.store.seed import copy_ahead
 
@@ -58,12 +62,15 @@ class Rehearsal:
     meanings: Meanings
     tell: Callable[[Event], None]
     application_finished: Callable[[], bool]
+    # The fork is split, too, when its batches are replayed: it is the only way to know that it can be.
+    repartition: Repartition | None = None
     clock: Callable[[], float] = time.monotonic
     phase: str = "Rehearsing"
     _replays: dict[str, QueryReplay] = field(default_factory=dict)
     _differences: list[str] = field(default_factory=list)
     _notes: list[str] = field(default_factory=list)
     _compared: bool = False
+    _way_back: str | None = None
     _began: float = 0.0
     _seconds: float = 0.0
     _last_start: float = 0.0
@@ -92,11 +99,21 @@ class Rehearsal:
         self._candidate = self.assignment.run_file.attempt
 
     def begin(self) -> None:
-        """Before the user's code runs."""
+        """Before the user's code runs. Raises CannotRepartition."""
+        self._began = self.clock()
+        if self.repartition is not None:
+            self._check_partitions(self.repartition)
         with contextlib.suppress(StoreError):
             sweep_rehearsals(self.store, before=self._number)
             self._expected = set(query_names(self.store, self.terms.from_run))
         self._begin_watching()
+
+    def _check_partitions(self, repartition: Repartition) -> None:
+        try:
+            states = states_of(self.store, self.terms.from_run)
+        except StoreError as error:
+            raise StoreUnavailable(str(error)) from error
+        to_split(states, repartition.partitions, spark_version=self.session.version, at_rest=False)
 
     def _begin_watching(self) -> None:
         self._began = self._last_start = self.clock()
@@ -266,11 +283,28 @@ class Rehearsal:
             message = f"{'; '.join(self._differences)}. {_MEANING_CHANGED}"
             self.tell(RehearsalOver(Reason.MEANING_CHANGED, message))
             return
-        log.info("the rehearsal has passed: %s", ", ".join(self._replays) or "it starts no query")
-        if self.terms.standby_seconds is None or not self.registry.resting():
-            self.tell(RehearsalOver(Reason.REHEARSED, "the rehearsal has passed"))
+        if self.repartition is not None and not self._splits(self.repartition):
             return
+        log.info("the rehearsal has passed: %s", ", ".join(self._replays) or "it starts no query")
+        # What is to be split takes over cold: its state is another one than that which was rehearsed.
+        cold = self.terms.standby_seconds is None or self.repartition is not None
+        if cold or not self.registry.resting():
+            split = self.repartition.notes() if self.repartition is not None else []
+            message = "; ".join(filter(None, ["the rehearsal has passed", self._way_back, *split]))
+            self.tell(RehearsalOver(Reason.REHEARSED, message))
+            return
+        assert self.terms.standby_seconds is not None
         self._stand_by(self.terms.standby_seconds)
+
+    def _splits(self, repartition: Repartition) -> bool:
+        """Whether Spark can split this very state; how long that takes is worth knowing before the gap."""
+        try:
+            repartition.run()
+        except (CannotRepartition, Fenced, StoreUnavailable) as error:
+            self.tell(ApplicationEnded(error))
+            return False
+        self._notes += repartition.notes()
+        return True
 
     def _compare(self) -> None:
         known = query_names(self.store, self.terms.from_run)
@@ -278,6 +312,20 @@ class Rehearsal:
         self._compared = comparison.complete
         self._differences = comparison.differences
         self._notes += comparison.notes
+        self._way_back = self._look_back(comparison.spark_before)
+        self._notes += [self._way_back] if self._way_back is not None else []
+
+    def _look_back(self, spark_before: set[str]) -> str | None:
+        """What another Spark has written into the forks tells whether the one before could read it."""
+        if not spark_before:
+            return None  # nobody noted it
+        now = minor(self.session.version)
+        if spark_before == {now}:
+            return None
+        known = [name for name, replay in self._replays.items() if not replay.fork.is_new]
+        places = (self.terms.from_run, self.directory)
+        formats = {name: tuple(formats_of(self.store, place, name) for place in places) for name in known}
+        return way_back(spark_before, now, {name: (old, new) for name, (old, new) in formats.items()})
 
     # ── standby ───────────────────────────────────────────────────────────────────────────────────────────
 

@@ -120,6 +120,8 @@ class RunFile:
     drain_timeout_seconds: float
     watch_parent: bool
     watchdog: Watchdog
+    repartition: int | None
+    """Into how many partitions the state is split before the queries start; None: it stays as it is."""
     mode: Literal["active", "rehearse"]
     rehearsal: Rehearsal | None
 
@@ -173,6 +175,7 @@ def parse_run_file(text: str) -> RunFile:
         drain_timeout_seconds=root.positive("drainTimeoutSeconds"),
         watch_parent=root.flag("watchParent"),
         watchdog=_watchdog(root.section("watchdog")),
+        repartition=root.whole_or_none("repartition", at_least=1),
         mode=mode,
         rehearsal=_rehearsal(root.section_or_none("rehearsal")),
     )

@@ -28,6 +28,7 @@ from headrace_jobs.harness.muting import Readers
 from headrace_jobs.harness.observer import MeasureLag, Observer
 from headrace_jobs.harness.patches import Patches
 from headrace_jobs.harness.rehearsal import Rehearsal
+from headrace_jobs.harness.repartition import Repartition
 from headrace_jobs.harness.session import guard_session, open_session
 from headrace_jobs.harness.source_notes import SourceNotes
 from headrace_jobs.harness.tracker import Tracker
@@ -45,6 +46,7 @@ class SparkSide:
     control: CheckpointControl
     observer: Observer
     rehearsal: Rehearsal | None
+    repartition: Repartition | None
 
     def stop_spark(self) -> None:
         java_context: Any = self.session.sparkContext._jsc
@@ -90,6 +92,7 @@ def take_over_spark(
     functions.take_over(patches)
     meanings = Meanings(session, functions)
     store = functools.cache(lambda: open_store(run_file.store, options_in(run_file.spark_conf)))
+    repartition = _repartition(assignment, session, store)
     rehearsal = None
     if assignment.rehearsing:
         readers = Readers()
@@ -104,6 +107,7 @@ def take_over_spark(
             meanings=meanings,
             tell=hooks.tell,
             application_finished=hooks.application_finished,
+            repartition=repartition,
         )
     starts = beginnings(assignment, seed.result(), control.batches)
     launcher = _Launcher(assignment, registry, meanings, store, rehearsal, starts)
@@ -120,7 +124,7 @@ def take_over_spark(
         measure_skew=tracker.task_skew,
     )
     observer.start()
-    return SparkSide(session, registry, control, observer, rehearsal)
+    return SparkSide(session, registry, control, observer, rehearsal, repartition)
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,17 @@ class _Launcher:
         if meaning is not None:
             note_when_proven(self.store, self.assignment.run_file.run, query, meaning)
         return query
+
+
+def _repartition(
+    assignment: Assignment, session: SparkSession, store: Callable[[], Store]
+) -> Repartition | None:
+    run_file = assignment.run_file
+    if run_file.repartition is None:
+        return None
+    return Repartition(
+        session, store(), run_file.directory, run_file.checkpoint_of, partitions=run_file.repartition
+    )
 
 
 def _lag_meter(assignment: Assignment, topics: KafkaTopics, store: Callable[[], Store]) -> MeasureLag:

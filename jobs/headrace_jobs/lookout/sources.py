@@ -12,8 +12,8 @@ from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets
 from headrace_jobs.harness.source_notes import Note, read_notes
 from headrace_jobs.lookout.watch import Seen
 from headrace_jobs.store import Store
+from headrace_jobs.store.logs import read_offsets
 from headrace_jobs.store.runs import checkpoint_batches, run_directory
-from headrace_jobs.store.savepoints.logs import read_offsets
 
 
 class Topics(Protocol):

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 
 from headrace_jobs.store.errors import CheckpointDamagedError, NotFoundError, SourceChangedError, StoreError
 from headrace_jobs.store.interface import Entry, Store
+from headrace_jobs.store.logs import read_offsets
 from headrace_jobs.store.mirror import Wanted, mirror
+from headrace_jobs.store.partitions import repartitions_at
 from headrace_jobs.store.runs import LastBatches, Run, last_batches_of, run_directory
-from headrace_jobs.store.savepoints.logs import read_offsets
 from headrace_jobs.store.savepoints.restore import forked
 from headrace_jobs.store.savepoints.take import check_tree, select_query
 from headrace_jobs.store.statefiles import Gone, is_state
@@ -139,7 +140,12 @@ class _Forking:
         }
         own = {key.removeprefix(f"{self.query}/") for key in listed}
         wanted_base = max(newest - batches, -1)
-        missing: str | None = None
+        missing = split = None
+        for batch in range(newest, max(wanted_base, 0), -1):
+            if {f"offsets/{batch - 1}", f"offsets/{batch}"} <= own and self._splits(batch):
+                # No batch, and what came before it is split otherwise: there is no way to repeat across it.
+                wanted_base = split = batch
+                break
         for base in range(wanted_base, newest + 1):
             if base < newest or committed >= 0:
                 try:
@@ -147,7 +153,8 @@ class _Forking:
                 except Gone as gone:
                     missing = missing or gone.what
                     continue
-                return self._copied(listed, keys, base, newest, asked=batches, missing=missing)
+                fewer = _why_fewer(newest - base, newest, batches, missing, split)
+                return self._copied(listed, keys, base, newest, fewer)
         raise Gone(missing or f"{self.query}/offsets/{newest}")
 
     def _keys(self, listed: Mapping[str, Entry], own: set[str], base: int, newest: int) -> list[str]:
@@ -177,6 +184,9 @@ class _Forking:
                 keys += found
         return keys
 
+    def _splits(self, batch: int) -> bool:
+        return repartitions_at(self.store, f"{self.source}{self.query}", batch)
+
     def _log_limits(self, batch: int) -> dict[str, int]:
         key = f"offsets/{batch}"
         return read_offsets(key, self._get(key)).log_limits()
@@ -190,9 +200,7 @@ class _Forking:
         keys: list[str],
         base: int,
         newest: int,
-        *,
-        asked: int,
-        missing: str | None,
+        fewer: str | None,
     ) -> Fork:
         empty = base == newest
         plans = (
@@ -212,7 +220,7 @@ class _Forking:
             base=base,
             planned=tuple(plans),
             empty=empty,
-            fewer=_why_fewer(newest - base, newest, asked, missing),
+            fewer=fewer,
         )
 
     def _wanted(self, entry: Entry) -> Wanted:
@@ -237,9 +245,11 @@ def _source_keys(source: str, number: int) -> tuple[str, str]:
     return f"sources/{source}/{number}", f"sources/{source}/{number}.compact"
 
 
-def _why_fewer(repeated: int, newest: int, asked: int, missing: str | None) -> str | None:
+def _why_fewer(repeated: int, newest: int, asked: int, missing: str | None, split: int | None) -> str | None:
     if repeated >= asked:
         return None
+    if missing is None and split is not None:
+        return f"its state was split into another number of partitions in batch {split}"
     if missing is None:
         return f"the query has begun {newest + 1} so far" if asked else "none was asked for"
     return f"what came before is purged already ({missing})"

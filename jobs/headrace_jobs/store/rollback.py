@@ -12,6 +12,10 @@ N is the last batch that the incumbent committed: the handover point. The candid
     Forward, but the old version cannot read it    Rewound    the incumbent's path, under a new lineage
     its offsets/N+1 is of other sources            Rewound    nobody but the candidate could replay it
 
+Where the state of the candidate was split into another number of partitions, that is its batch N+1, of which
+no sink knows: with nothing after it, Handover. With anything after it, Forward, also where that is not
+committed: it is replayed under the number that it has. Half of a repartition is undone first.
+
 What the candidate left uncommitted beside the entry (state, schemas) stays behind in every case but Forward.
 """
 
@@ -23,10 +27,11 @@ from typing import Literal
 
 from headrace_jobs.store.errors import LineageError, NotFoundError, SeedError
 from headrace_jobs.store.interface import Entry, Store
+from headrace_jobs.store.logs import read_lineage, read_offsets
 from headrace_jobs.store.mirror import Wanted, mirror
+from headrace_jobs.store.partitions import is_later, repartitions_at, undo_unfinished
 from headrace_jobs.store.runs import LastBatches, Run, last_batches, newest_claim, run_directory, told_sinks
 from headrace_jobs.store.savepoints.lineage import FILE_SINK
-from headrace_jobs.store.savepoints.logs import read_lineage, read_offsets
 from headrace_jobs.store.savepoints.restore import forked
 from headrace_jobs.store.seed import Seed, copy_code, earlier_seed, is_seeded, write_marker
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
@@ -63,11 +68,32 @@ class _Trial:
                 f"query {query} is at batch {after.commits} in {self.candidate} and was at {before.commits} "
                 f"in {self.incumbent}, which it came from: one of them was changed by hand"
             )
+        split = self._split_at(query)
+        if split is not None and after == LastBatches(split, split):
+            return "Handover"
         if rewind:
             return "Rewound"
-        if after.commits != before.commits:
+        if after.commits not in (before.commits, split):
             return "Forward"
-        return "Carried" if self._has_same_sources(query) else "Rewound"
+        if not self._has_same_sources(query):
+            return "Rewound"
+        return "Carried" if split is None else "Forward"
+
+    def _split_at(self, query: str) -> int | None:
+        """The batch that only split the candidate's state anew, before its queries began; None: none did."""
+        before, after = self.before[query], self.after[query]
+        if before.pending or before.commits is None or _number(after.commits) <= before.commits:
+            return None
+        batch, checkpoint = before.commits + 1, f"{self.candidate}/queries/{query}"
+        try:
+            return batch if repartitions_at(self.store, checkpoint, batch) else None
+        except NotFoundError:
+            return None  # purged long since: it has gone on far beyond
+
+    def _split_alone(self, query: str) -> int | None:
+        """The same, where the candidate has committed nothing else."""
+        split = self._split_at(query) if query in self.before else None
+        return split if split == self.after[query].commits else None
 
     def _same_lineage(self, query: str) -> bool:
         return self._lineage(self.incumbent, query) == self._lineage(self.candidate, query)
@@ -105,8 +131,12 @@ class _Trial:
     def entries(self, query: str, way: Way) -> Iterator[tuple[Entry, str]]:
         """The objects, each with the run that it lies in."""
         origin = self.candidate if way == "Forward" else self.incumbent
+        split = self._split_alone(query) if way == "Forward" else None
         for entry in self._list(origin, query):
-            if not (way == "Carried" and _below(entry.key, origin, query).startswith("sources/")):
+            below = _below(entry.key, origin, query)
+            if split is not None and is_later(below, split):
+                continue  # left beside the entry of its first batch
+            if not (way == "Carried" and below.startswith("sources/")):
                 yield entry, origin
         if way == "Carried":
             pending = f"offsets/{self.after[query].offsets}"
@@ -135,6 +165,7 @@ def seed_after_trial(
     done = earlier_seed(store, to_run, source=run_directory(candidate))
     if done is not None:
         return done
+    undo_unfinished(store, candidate)
     trial = _look(store, run_directory(incumbent), run_directory(candidate))
     ways = trial.ways(rewind=rewind)
     _check_sinks(trial, ways)

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from headrace_jobs.store.errors import NotFoundError, SeedError, SourceChangedError
 from headrace_jobs.store.interface import Copy, Entry, Store
 from headrace_jobs.store.mirror import Wanted, mirror
+from headrace_jobs.store.partitions import undo_unfinished
 from headrace_jobs.store.runs import (
     LastBatches,
     Run,
@@ -64,6 +65,8 @@ def seed_run(
     done = earlier_seed(store, to_run, source=run_directory(from_run), replace=begins)
     if done is not None:
         return done
+    # Its driver may have been ended in the middle of one.
+    undo_unfinished(store, from_run)
     source, target = (f"{run_directory(run)}/queries/" for run in (from_run, to_run))
     sources = list(store.list(source))
     wanted = [_wanted(store, entry, source, target) for entry in sources]

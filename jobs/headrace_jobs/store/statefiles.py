@@ -23,6 +23,8 @@ from headrace_jobs.store.errors import CheckpointDamagedError
 _VERSIONED = re.compile(
     r"^(?P<store>state/.+)/(?P<version>\d+)(?:_(?P<id>[0-9a-f-]{36}))?\.(?P<kind>changelog|delta|zip|snapshot)$"
 )
+# Written by the first batch of a driver: <batch>, or <batch>_<id>.
+_OF_BATCH = re.compile(r"^state/.+/(?:_metadata/v\d+/|_stateSchema/[^/]+/)(\d+)(?:_[^/]*)?$")
 _SHARED = re.compile(r"^(?P<store>state/.+)/(?P<kind>SSTs|logs)/[^/]+$")
 _CHECKSUM = ".crc"
 _SNAPSHOTS = ("zip", "snapshot")
@@ -66,6 +68,18 @@ def is_shared_file(key: str) -> bool:
 
 def is_versioned(key: str) -> bool:
     return _VERSIONED.match(key.removesuffix(_CHECKSUM)) is not None
+
+
+def batch_of_schema(key: str) -> int | None:
+    """Of metadata and schemas of the state: the batch that wrote them; None where they are of none."""
+    match = _OF_BATCH.match(key)
+    return int(match[1]) if match else None
+
+
+def version_of(key: str) -> int | None:
+    """Of a file of the state, or its checksum; None for what belongs to no single version."""
+    match = _VERSIONED.match(key.removesuffix(_CHECKSUM))
+    return int(match["version"]) if match else None
 
 
 def is_state(key: str) -> bool:

@@ -155,6 +155,9 @@ class Run(StatusModel):
     revision: str = plain_field("Digest of the fields of the spec that make a run.")
     generation: int = plain_field("The generation of the spec it was made from.", default=0, ge=0)
     image: str | None = plain_field("The image, by digest where it is known.", default=None)
+    spark_version: str | None = plain_field(
+        "The version of Spark in that image, as its driver told.", default=None
+    )
     path: str | None = plain_field("Its path in the store.", default=None)
     seeded_from: str | None = plain_field(
         "Where its state comes from: a run, a savepoint, or `none`.", default=None
@@ -163,6 +166,15 @@ class Run(StatusModel):
         "What `spec.startFrom` said when the job began with this run.", default=None
     )
     changes: Items[str] = plain_field("Fields that differ from the run before.", default=(), max_length=32)
+    repartition: bool = plain_field(
+        "Its driver splits the state into `spec.state.partitions` before the queries start.", default=False
+    )
+    state_partitions: int | None = plain_field(
+        """Into how many partitions its state is split, where that is not what its spec says: a rollback
+        leaves the state as it is.""",
+        default=None,
+        ge=1,
+    )
     attempt: Attempt | None = plain_field("Its newest attempt.", default=None)
     started_at: Timestamp | None = plain_field("When it began.", default=None)
 
@@ -233,6 +245,10 @@ class Operation(StatusModel):
         default=False,
     )
     without_state: bool = plain_field("The new run begins without state, as the spec asks.", default=False)
+    repartition: bool = plain_field(
+        "The new run splits the state into another number of partitions before its queries start.",
+        default=False,
+    )
     problem: str | None = plain_field("Why the new run failed its verification.", default=None)
     backlog: int | None = plain_field(
         "Rows that were waiting when its verification began; none where nobody knows.", default=None, ge=0
@@ -280,6 +296,7 @@ class HistoryEntry(StatusModel):
     )
     message: str = plain_field("The same in a sentence.", default="")
     image: str | None = plain_field("The image it ran, by digest where it is known.", default=None)
+    spark_version: str | None = plain_field("The version of Spark it ran on.", default=None)
     changes: Items[str] = plain_field("Fields that differed from the run before.", default=(), max_length=32)
     started_at: Timestamp | None = plain_field("When it began.", default=None)
     ended_at: Timestamp | None = plain_field("When it ended.", default=None)

@@ -149,11 +149,12 @@ class Checkpoint(ApiModel):
 class State(ApiModel):
     """The state of the job's queries: RocksDB, checkpointed as changelogs."""
 
-    partitions: int = state_field(
+    partitions: int = restart_field(
         """Into how many partitions each stateful operator splits its state. The most cores that can work on
-        it at a time; fixed in the checkpoint when the job first starts. 16 is room for eight executors of two
-        cores, at some 30 ms per batch and partition on a small machine: less would cap most jobs, more would
-        slow small ones.""",
+        it at a time. 16 is room for eight executors of two cores, at some 30 ms per batch and partition on a
+        small machine: less would cap most jobs, more would slow small ones. Another number splits the state
+        anew, with Spark 4.2 or newer: a savepoint is taken, and the new run splits its copy of the state
+        before its queries start, which makes the gap longer. Spark's file sink cannot follow: refused.""",
         default=16,
         ge=1,
         le=4096,

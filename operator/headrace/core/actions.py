@@ -65,6 +65,8 @@ class StartAttempt:
     epoch: int
     # What spec.startFrom said when the job began, as the status has it.
     started_from: str | None = None
+    # The state is split into spec.state.partitions before its queries start.
+    repartition: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +78,8 @@ class StartCandidate:
     from_run: int
     # As for an attempt: a query that is new begins where the job began, once the candidate has taken over.
     started_from: str | None = None
+    # The fork is split into spec.state.partitions, too, once the batches are replayed.
+    repartition: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -104,7 +104,11 @@ class Context:
         run = status.run
         assert run is not None
         # The first image that is known stays: a crash must not bring another one under the same tag.
-        return status.model_copy(update={"run": run.model_copy(update={"image": run.image or seen.image})})
+        known = {
+            "image": run.image or seen.image,
+            "spark_version": seen.spark_version or run.spark_version,
+        }
+        return status.model_copy(update={"run": run.model_copy(update=known)})
 
     def with_intended_attempt(self, number: int) -> StreamJobStatus:
         """The status that names the next attempt: written before the driver starts."""

@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from headrace.api import Change, StreamJob, StreamJobSpec, StreamJobStatus
+from headrace.core import repartition, spark_line
 from headrace.core.changes import Changed, ChangePlan, classify
 from headrace.core.decision import Context
 from headrace.core.edit_steps import (
@@ -153,7 +154,8 @@ def what_changes(running: Running, new: StreamJobSpec) -> ChangePlan:
 
 def _with_upgrade(common: EditPlan, edit: Edit, running: Running) -> EditPlan:
     new, status = edit.job.spec, running.status
-    gap = gap_of_upgrade(new, status, edit.figures, warm=warm(new, status))
+    splits = repartition.changes(running.spec, new, status)
+    gap = gap_of_upgrade(new, status, edit.figures, warm=warm(new, status) and not splits, repartition=splits)
     guarantees = guarantees_for(edit.figures.sinks)
     finds, misses = rehearsal_of(new, status)
     return replace(
@@ -164,6 +166,7 @@ def _with_upgrade(common: EditPlan, edit: Edit, running: Running) -> EditPlan:
             way_back=way_back(_as_planner_sees(edit, running)),
             paused=running.paused,
             saves=running.saves,
+            repartition=splits,
         ),
         without_state=new.upgrade.strategy == "Stateless",
         gap=gap,
@@ -296,6 +299,8 @@ def _notes(edit: Edit, running: Running, change: ChangePlan) -> tuple[str, ...]:
         )
     if edit.code is None or running.code is None:
         notes.append("the code was not compared: new code makes a new run, too")
+    if (spark := spark_line.note_of_edit(running.spec, edit.job.spec, running.status)) is not None:
+        notes.append(spark)
     policy = edit.job.spec.upgrade
     if policy.state_compatible and change.needs_run:
         notes.append(

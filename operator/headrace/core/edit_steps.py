@@ -11,7 +11,9 @@ from headrace.core.changes import ChangePlan, classify
 from headrace.core.decision import Context, Sentence
 from headrace.core.model import Code
 
-StepName = Literal["wait", "savepoint", "rehearse", "drain", "activate", "copy", "start", "verify", "promote"]
+StepName = Literal[
+    "wait", "savepoint", "rehearse", "drain", "activate", "copy", "repartition", "start", "verify", "promote"
+]
 
 # States in which no driver writes, so that there is nothing to drain.
 _COMES_OR_GOES = frozenset({"Starting", "Draining", "Ending", "Suspending"})
@@ -25,14 +27,23 @@ class Step:
 
 
 def steps_of_upgrade(
-    new: StreamJobSpec, status: StreamJobStatus, *, way_back: int | None, paused: bool, saves: bool
+    new: StreamJobSpec,
+    status: StreamJobStatus,
+    *,
+    way_back: int | None,
+    paused: bool,
+    saves: bool,
+    repartition: bool = False,
 ) -> tuple[Step, ...]:
     """From the run that writes now to the one that the edit asks for; `way_back` is the run to return to."""
-    steps = _steps(new, status, paused=paused, saves=saves and new.savepoints.on_upgrade)
+    saves = saves and (new.savepoints.on_upgrade or repartition)
+    steps = _steps(new, status, paused=paused, saves=saves, repartition=repartition)
     return (*steps, Step("promote", _ending(new, next_run(status), way_back)))
 
 
-def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool, saves: bool) -> Iterator[Step]:
+def _steps(
+    new: StreamJobSpec, status: StreamJobStatus, *, paused: bool, saves: bool, repartition: bool
+) -> Iterator[Step]:
     assert status.run is not None  # there is something to upgrade
     old, number = status.run.number, next_run(status)
     yield from _waits(new, status, paused=paused)
@@ -43,8 +54,8 @@ def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool, saves: 
             "rehearse",
             f"run {number} is tried on a copy of the state: {_batches(rehearsal.batches)} are replayed with "
             f"muted sinks, in at most {rehearsal.time_limit}. Run {old} goes on meanwhile; if it fails, "
-            f"nothing else happens. {_afterwards(new)}Without room for both the upgrade goes on without, and "
-            "says so",
+            f"nothing else happens. {_afterwards(new, repartition=repartition)}Without room for both the "
+            "upgrade goes on without, and says so",
         )
     if saves:
         yield Step("savepoint", f"a savepoint of run {old} is taken; the job does not notice")
@@ -56,7 +67,7 @@ def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool, saves: 
         )
     if policy.strategy == "Stateless":
         yield Step("start", f"run {number} starts WITHOUT the state of run {old}, as upgrade.strategy asks")
-    elif warm(new, status):
+    elif warm(new, status) and not repartition:
         yield Step(
             "activate",
             f"the driver that rehearsed becomes run {number}: it copies what is new of the state since it "
@@ -65,6 +76,14 @@ def _steps(new: StreamJobSpec, status: StreamJobStatus, *, paused: bool, saves: 
         )
     else:
         yield Step("copy", f"the state is copied to a path of its own; run {old} keeps what it has")
+        if repartition:
+            yield Step(
+                "repartition",
+                f"the driver of run {number} splits its copy into {new.state.partitions} partitions, before "
+                "its queries start: a batch of its own, of which no sink hears. So the takeover is cold, and "
+                "the gap longer. If it fails, or a batch was cut by the drain, run "
+                f"{old}'s version goes on with what it has",
+            )
         yield Step("start", f"run {number} starts where run {old} ended: no row lost, none read twice")
     yield Step(
         "verify", f"for {policy.verify_window}: batches commit, the backlog does not grow, no attempt fails"
@@ -81,8 +100,10 @@ def warm(new: StreamJobSpec, status: StreamJobStatus) -> bool:
     return rehearsed(new, status) and new.upgrade.standby.enabled
 
 
-def _afterwards(new: StreamJobSpec) -> str:
+def _afterwards(new: StreamJobSpec, *, repartition: bool) -> str:
     standby = new.upgrade.standby
+    if repartition:
+        return "Passed, the copy is split, too; what was replayed is of the old number. "
     return f"Passed, it waits, warm, for up to {standby.max_age}. " if standby.enabled else ""
 
 

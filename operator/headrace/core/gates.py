@@ -25,7 +25,8 @@ def before_upgrade(context: Context, operation: Operation) -> Decision | None:
     if operation.kind != "Upgrade" or operation.step == "Seeding":
         return None
     name = upgrade_savepoint(context.job.name, context.job.uid, operation)
-    asked = _ask(context, "Upgrade", name)
+    # What splits the state is experimental in Spark: it has one to go back to, whatever the policy.
+    asked = _ask(context, "Upgrade", name, required=operation.repartition)
     match asked:
         case None | BeforeStep(gate=Gate.GO_ON):
             return None
@@ -91,7 +92,7 @@ def upgrade_savepoint(job: str, uid: str, operation: Operation) -> str:
     return step_name(job, "Upgrade", operation.to_run, scope=scope)
 
 
-def _ask(context: Context, step: Step, name: str) -> BeforeStep | None:
+def _ask(context: Context, step: Step, name: str, *, required: bool = False) -> BeforeStep | None:
     """None where there are no savepoints."""
     known, run = context.observed.savepoints, context.status.run
     if known is None:
@@ -104,6 +105,7 @@ def _ask(context: Context, step: Step, name: str) -> BeforeStep | None:
         name=name,
         has_state=run is not None and run.attempt is not None and run.path is not None,
         retains=not context.job.deletes_checkpoints,
+        required=required,
         refused=refused.message if refused is not None else None,
     )
 

@@ -29,6 +29,7 @@ def with_past_run(
         outcome=outcome,
         message=message,
         image=run.image,
+        spark_version=run.spark_version,
         changes=run.changes,
         started_at=run.started_at,
         ended_at=now,

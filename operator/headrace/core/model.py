@@ -163,6 +163,8 @@ class ObservedAttempt:
     lost: bool = False
     # The image that really runs, by digest; None where nobody knows it.
     image: str | None = None
+    # The Spark that really runs; None before its session is there.
+    spark_version: str | None = None
     # Of a candidate that takes over as this attempt; None before it has heard of it.
     activation: ObservedActivation | None = None
 

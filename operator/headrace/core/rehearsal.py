@@ -210,6 +210,7 @@ def _rehearsing(context: Context, operation: Operation, message: str, *, start: 
         number=candidate.number,
         from_run=operation.from_run,
         started_from=run.started_from if run is not None else None,
+        repartition=operation.repartition,
     )
     return meanwhile(context, message, *((begin,) if start else ()))
 

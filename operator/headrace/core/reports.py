@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from headrace.core.model import AttemptPhase, ObservedActivation, QueryReport, SeededQuery
+from headrace.core.model import AttemptPhase, ObservedActivation, Problem, QueryReport, SeededQuery
+from headrace.core.repartition import REPARTITIONING
 
 STANDBY = "Standby"
 # Of a candidate, before it is an attempt that works.
 CANDIDATE_PHASES = ("Rehearsing", STANDBY, "Activating")
+_VERSION = re.compile(r"\d+\.\d+[A-Za-z0-9.+_-]{0,40}")
 
 
 def query_report(told: Mapping[str, Any]) -> QueryReport:
@@ -24,6 +27,18 @@ def query_report(told: Mapping[str, Any]) -> QueryReport:
         busy=told.get("batchStartedAt") is not None,
         lag_rows=rows if isinstance(rows, int) else None,
     )
+
+
+def spark_version(told: Mapping[str, Any] | None) -> str | None:
+    version = (told or {}).get("sparkVersion")
+    return version if isinstance(version, str) and _VERSION.fullmatch(version) else None
+
+
+def starting_report(told: Mapping[str, Any] | None) -> Problem | None:
+    """What a driver is at before its queries start, where that may take long."""
+    section = (told or {}).get("repartition")
+    doing = cast(Mapping[str, Any], section).get("doing") if isinstance(section, Mapping) else None
+    return Problem(REPARTITIONING, doing) if isinstance(doing, str) else None
 
 
 def phase_of(told: Mapping[str, Any]) -> AttemptPhase:

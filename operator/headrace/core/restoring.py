@@ -13,7 +13,7 @@ was done since the savepoint, and is a new one otherwise.
 from __future__ import annotations
 
 from headrace.api import Beginning, Operation, StreamJobStatus
-from headrace.core import rollback, upgrade, verification
+from headrace.core import repartition, rollback, upgrade, verification
 from headrace.core.actions import DrainAttempt, PinRun, RestoreRun, SeedRun
 from headrace.core.decision import Context, Decision, Sentence, progress_facts
 from headrace.core.refusing import refuse_edit
@@ -42,7 +42,9 @@ def restore(context: Context) -> Decision | None:
 def _source(context: Context, wanted: str | None) -> RestoreRun | SeedRun | Sentence:
     run, found = context.status.run, context.observed.savepoint
     assert run is not None  # asked before
-    refusal = upgrade.refusal(context) or rollback.stands_rejected(context)
+    refusal = (
+        upgrade.refusal(context) or repartition.beside_a_restore(context) or rollback.stands_rejected(context)
+    )
     if refusal is not None:
         return Sentence(refusal.reason, refusal.message)
     if wanted is None:

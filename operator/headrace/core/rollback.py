@@ -25,6 +25,8 @@ _KIND = "RolledBack"
 # Spark's words for state that a query cannot take over.
 _STATE_ERRORS = ("STATE_STORE_", "STREAMING_STATEFUL_OPERATOR_")
 _OTHER_SOURCES = "sources in the checkpoint"
+# And for logs that a newer Spark has written.
+_NEWER_SPARK = "produced by a newer version of Spark"
 
 
 def begin(
@@ -136,7 +138,8 @@ def cannot_read_state(context: Context, operation: Operation) -> bool:
         return False
     if operation.handover is None or run.seeded_from != f"run-{operation.from_run}":
         return False  # it began with its own state
-    return (last.error_class or "").startswith(_STATE_ERRORS) or _OTHER_SOURCES in last.message
+    told = any(words in last.message for words in (_OTHER_SOURCES, _NEWER_SPARK))
+    return told or (last.error_class or "").startswith(_STATE_ERRORS)
 
 
 def without_answered_rejection(context: Context) -> Context:

@@ -177,27 +177,31 @@ def before(
     has_state: bool,
     retains: bool = True,
     refused: str | None = None,
+    required: bool = False,
 ) -> BeforeStep:
     """`name` is that of the savepoint of this very step; `has_state` is whether anything may have been
-    committed; `retains` is `deletionPolicy: Retain`; `refused` is why none can be made."""
+    committed; `retains` is `deletionPolicy: Retain`; `refused` is why none can be made; `required`: whatever
+    the policy says."""
     wanted = {
         "Upgrade": policy.on_upgrade,
         "Suspend": policy.on_suspend,
         "Delete": policy.on_delete and retains,
     }[step]
-    if not wanted:
+    if not wanted and not required:
         return BeforeStep(gate=Gate.GO_ON, reason="NotAsked", message=_not_asked(step, policy))
     if not has_state:
         return BeforeStep(gate=Gate.GO_ON, reason="NothingToSave", message="no batch was ever committed")
     own = next((one for one in known if one.name == name), None)
     match own:
         case None if refused is not None:
-            return _failed(step, f"savepoint {name} cannot be made: {refused}")
+            return _failed(step, f"savepoint {name} cannot be made: {refused}", required=required)
         case None:
             return BeforeStep(
                 gate=Gate.TAKE,
                 reason="Due",
-                message=f"savepoints.on{step} asks for one before the {_noun(step)}",
+                message="one is always taken before the state is split into another number of partitions"
+                if required
+                else f"savepoints.on{step} asks for one before the {_noun(step)}",
             )
         case Known(phase=Phase.TAKING):
             return BeforeStep(gate=Gate.WAIT, reason="Taking", message=f"waiting for savepoint {name}")
@@ -206,15 +210,17 @@ def before(
         case Known(reason="NothingToSave"):
             return BeforeStep(gate=Gate.GO_ON, reason="NothingToSave", message=own.problem)
         case _:
-            return _failed(step, f"savepoint {name} failed: {own.problem or 'no reason was told'}")
+            why = f"savepoint {name} failed: {own.problem or 'no reason was told'}"
+            return _failed(step, why, required=required)
 
 
-def _failed(step: Step, why: str) -> BeforeStep:
+def _failed(step: Step, why: str, *, required: bool) -> BeforeStep:
     if step == "Upgrade":
+        without = "put spec.state.partitions back" if required else "set savepoints.onUpgrade: false"
         return BeforeStep(
             gate=Gate.HELD,
             reason="SavepointFailed",
-            message=f"{why}. Delete it to have another one taken, or set savepoints.onUpgrade: false",
+            message=f"{why}. Delete it to have another one taken, or {without}",
         )
     return BeforeStep(
         gate=Gate.GO_ON,

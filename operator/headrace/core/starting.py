@@ -40,6 +40,8 @@ class Begun:
     started_from: str | None = None
     version_of: int | None = None
     changes: tuple[str, ...] = ()
+    repartition: bool = False
+    state_partitions: int | None = None
     operation: Operation | None = None
     outcome: Outcome = "Replaced"
     message: str = ""
@@ -58,6 +60,8 @@ def begin_run(context: Context, begun: Begun) -> StreamJobStatus:
         seeded_from=begun.seeded_from,
         started_from=begun.started_from or before,
         changes=begun.changes,
+        repartition=begun.repartition,
+        state_partitions=begun.state_partitions,
         image=image_of(status, begun.version_of) if begun.version_of is not None else None,
     )
     after = status.model_copy(
@@ -80,6 +84,7 @@ def start_intended(context: Context, status: StreamJobStatus, why: str) -> Decis
         attempt=run.attempt.number,
         epoch=run.attempt.epoch,
         started_from=run.started_from,
+        repartition=run.repartition,
     )
     said = Sentence("Starting", f"run {run.number}, attempt {run.attempt.number}: {why}")
     again = context.status.run == run

@@ -32,7 +32,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from headrace.api import Activation, Change, Operation
-from headrace.core import gates, rehearsal, warm
+from headrace.core import gates, rehearsal, repartition, warm
 from headrace.core.actions import DrainAttempt, PinRun
 from headrace.core.changes import ChangePlan, classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled, stalled_facts
@@ -68,6 +68,7 @@ def begin(context: Context, why: str, changes: ChangePlan | None = None) -> Deci
         without_state=stateless,
         started_at=context.now,
     )
+    operation = repartition.decided(context, operation)
     status = context.status.model_copy(update={"operation": operation})
     decision = carry_on(context.with_status(status), operation)
     return decision.saying(Sentence("Upgrade", f"run {operation.to_run}: {why}{_loudly(operation)}"))
@@ -169,7 +170,7 @@ def _superseded(context: Context, operation: Operation) -> Operation:
     # While its predecessor waits for a savepoint, say, the old run runs: there is time to rehearse.
     waits = operation.step == "Draining" and operation.candidate is not None and rehearsal.is_wanted(context)
     step = "Rehearsing" if waits else operation.step
-    return operation.model_copy(
+    superseded = operation.model_copy(
         update={
             "kind": "Upgrade",
             "revision": wanted,
@@ -179,6 +180,7 @@ def _superseded(context: Context, operation: Operation) -> Operation:
             "without_state": stateless and step == "Draining",
         }
     )
+    return repartition.decided(context, superseded)
 
 
 def carry_on(context: Context, operation: Operation) -> Decision:
@@ -211,7 +213,8 @@ def _hand_over(context: Context, operation: Operation) -> Decision:
     """The old driver has ended."""
     if (unfinished := warm.unfinished_seed(context)) is not None:
         return copy_state(context, unfinished)
-    if (standby := rehearsal.observed_standby(context, operation)) is not None:
+    standby = rehearsal.observed_standby(context, operation)
+    if standby is not None and not repartition.hands_over_cold(operation):
         return _activate(context, operation, standby)
     if operation.to_run not in context.observed.seeded_runs and not operation.without_state:
         return _seed(context, operation)
@@ -282,6 +285,10 @@ def _begun(context: Context, operation: Operation, step: str, origin: str) -> Be
         seeded_from=origin,
         version_of=operation.version_of,
         changes=operation.changes,
+        repartition=operation.repartition,
+        state_partitions=repartition.left_as_it_is(
+            context, operation, context.observed.seeded_queries.get(operation.to_run, ())
+        ),
         operation=trial,
         outcome=outcome,
         message=message,

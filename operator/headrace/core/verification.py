@@ -20,12 +20,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from headrace.api import Operation, Restarts, StableRun, StreamJobStatus
-from headrace.core import rollback, warm
+from headrace.core import repartition, rollback, warm
 from headrace.core.attempts import ending_of, ending_said, follow, keep_alive, no_executor, recorded
 from headrace.core.conditions import Fact
 from headrace.core.decision import Context, Decision, Sentence
 from headrace.core.model import AttemptPhase, Ended, Ending, ObservedAttempt, Problem, QueryReport
 from headrace.core.restarts import PEACEFUL, hold_reason
+from headrace.core.starting import start_next
 
 # What an attempt of any version may meet. Time and again, it counts against the version after all.
 _NOT_ITS_FAULT = (
@@ -75,6 +76,8 @@ def _after_end(context: Context, ended: Ended) -> Decision:
     if ended.ending is Ending.COMPLETED:
         return follow(_promoted(context), ended)
     if operation is None or operation.step == "Undecided":
+        if (kept := repartition.given_up(context)) is not None:
+            return _unsplit(context.with_status(kept), ended.message)
         return _with_verdict(follow(context, ended), operation)
     if (problem := _fault(ended, context.status.restarts)) is not None:
         return _failed(context, operation, problem).saying(ending_said(ended))
@@ -102,12 +105,14 @@ def _starting(context: Context, operation: Operation, seen: ObservedAttempt) -> 
     """It has its time to come up, and again where it has to come up again."""
     takes_over = warm.is_activating(context.status)
     context = _at_step(context, operation, "Activating" if takes_over else "Starting")
-    due = _due(context, context.job.spec.upgrade.start_timeout.seconds)
+    limit = context.job.spec.upgrade.start_timeout
+    if repartition.is_under_way(seen) and context.now >= _due(context, limit.seconds / 2):
+        context = _at_step(context, operation, "Starting", anew=True)
+    due = _due(context, limit.seconds)
     if context.now < due:
         decision = keep_alive(context)
         return replace(decision, recheck_at=decision.recheck_at or min(due, context.now + _LOOK_AGAIN))
     waits = no_executor(context) or seen.waiting
-    limit = context.job.spec.upgrade.start_timeout
     problem = Problem(
         "NeverStarted",
         f"failed its verification: its queries did not run within {limit} (spec.upgrade.startTimeout)"
@@ -183,10 +188,14 @@ def _with_verdict(decision: Decision, operation: Operation | None) -> Decision:
 def _failed(context: Context, operation: Operation, problem: Problem) -> Decision:
     if operation.kind == "Rollback":
         return _failed_rollback(context, operation, problem)
+    manual = context.job.spec.upgrade.rollback == "Manual"
+    kept = repartition.given_up(context)
+    if kept is not None and (manual or not _can_return(context, operation)):
+        return _unsplit(context.with_status(kept), problem.message)
     if not _can_return(context, operation):
         # There is nothing better than to try again.
         return keep_alive(context.with_status(context.status.model_copy(update={"operation": None})))
-    if context.job.spec.upgrade.rollback == "Manual":
+    if manual:
         undecided = operation.model_copy(
             update={"step": "Undecided", "step_at": context.now, "problem": problem.message}
         )
@@ -194,6 +203,15 @@ def _failed(context: Context, operation: Operation, problem: Problem) -> Decisio
         said = Sentence("VerificationFailed", f"run {operation.to_run} {problem.message}")
         return _with_verdict(keep_alive(after), undecided).saying(said)
     return _roll_back(context, operation, problem)
+
+
+def _unsplit(context: Context, problem: str) -> Decision:
+    """It goes on with the number of state partitions that it has."""
+    run = context.status.run
+    assert run is not None  # it is what goes on
+    why = "the state stays split as it is; to try again, change spec.restartNonce"
+    said = Sentence(repartition.CANNOT_REPARTITION, f"run {run.number}: {problem}. {why}")
+    return start_next(context, why).saying(said)
 
 
 def _can_return(context: Context, operation: Operation) -> bool:
@@ -239,9 +257,9 @@ def _promoted(context: Context) -> Context:
     return context.with_status(context.status.model_copy(update={"last_stable": stable, "operation": None}))
 
 
-def _at_step(context: Context, operation: Operation, step: str) -> Context:
+def _at_step(context: Context, operation: Operation, step: str, *, anew: bool = False) -> Context:
     """At this step since now, or since it began."""
-    if operation.step == step:
+    if operation.step == step and not anew:
         return context
     moved = operation.model_copy(update={"step": step, "step_at": context.now, "backlog": None})
     return context.with_status(context.status.model_copy(update={"operation": moved}))

@@ -24,7 +24,7 @@ from headrace.core.model import (
     ObservedAttempt,
     Problem,
 )
-from headrace.core.reports import activation_of, phase_of, query_report
+from headrace.core.reports import activation_of, phase_of, query_report, spark_version, starting_report
 
 Pod = Mapping[str, Any]
 
@@ -56,9 +56,10 @@ def observed_attempt(
         phase=AttemptPhase.ENDED if ended is not None else _live_phase(pod, report, assumed),
         ended=ended,
         queries=tuple(query_report(query) for query in (report or {}).get("queries", ())),
-        waiting=waiting_of(status) if ended is None else None,
+        waiting=waiting_of(status) or starting_report(report) if ended is None else None,
         lost=ended is None and is_lost(pod, now=now),
         image=_image(status),
+        spark_version=spark_version(report),
         activation=activation_of(report) if report is not None else None,
     )
 

@@ -77,6 +77,7 @@ def driver_attempt(
         image=own.image if own is not None else None,
         code=pin.code,
         start=driver_start(job.spec.start_from, started_from=own.started_from if own is not None else None),
+        repartition=own is not None and own.repartition,
         check_store=run == 1 and not starts_without_state(job.spec.start_from),
     )
 
@@ -102,6 +103,7 @@ def candidate(job: Job, status: StreamJobStatus, pin: RunPin, action: StartCandi
         store=f"{lineages_of(job, pin.location)}/{job.uid}",
         code=pin.code,
         start=driver_start(job.spec.start_from, started_from=action.started_from),
+        repartition=action.repartition,
         candidacy=Candidacy(number=action.number, from_run=action.from_run, policy=job.spec.upgrade),
     )
 

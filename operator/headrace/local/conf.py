@@ -11,7 +11,6 @@ DEV_STATE_PARTITIONS = 2
 def dev_spark_conf(spec: StreamJobSpec, *, cpus: int, memory_bytes: int, ui: bool) -> dict[str, str]:
     """Spark's settings for `headrace dev`. The user's own come last and win."""
     wanted_cores = spec.executors.count * spec.executors.cores
-    asked = "partitions" in spec.state.model_fields_set
     heap_mb = min(spec.driver.memory.bytes + spec.executors.memory.bytes, memory_bytes // 2) // 2**20
     return {
         "spark.master": f"local[{max(1, min(cpus, wanted_cores))}]",
@@ -21,11 +20,16 @@ def dev_spark_conf(spec: StreamJobSpec, *, cpus: int, memory_bytes: int, ui: boo
         "spark.driver.host": "127.0.0.1",
         # A laptop run lives for minutes: a fast start is worth more than the last third of speed.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-        "spark.sql.shuffle.partitions": str(spec.state.partitions if asked else DEV_STATE_PARTITIONS),
+        "spark.sql.shuffle.partitions": str(state_partitions(spec)),
         "spark.ui.enabled": str(ui).lower(),
         "spark.ui.showConsoleProgress": "false",
         **spec.spark_conf,
     }
+
+
+def state_partitions(spec: StreamJobSpec) -> int:
+    """As the manifest asks; the default is one for clusters."""
+    return spec.state.partitions if "partitions" in spec.state.model_fields_set else DEV_STATE_PARTITIONS
 
 
 # What a manifest may say that has no meaning on one machine; said once at start, so that nobody waits for it.

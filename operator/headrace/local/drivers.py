@@ -18,7 +18,14 @@ from headrace.api import StreamJobStatus
 from headrace.core.actions import ActivateCandidate, DrainAttempt, StopCandidate
 from headrace.core.last_words import ended_by
 from headrace.core.model import AttemptPhase, Ended, Ending, Job, ObservedAttempt, ObservedCandidate
-from headrace.core.reports import STANDBY, activation_of, phase_of, query_report
+from headrace.core.reports import (
+    STANDBY,
+    activation_of,
+    phase_of,
+    query_report,
+    spark_version,
+    starting_report,
+)
 from headrace.local.agent import AgentClient
 from headrace.local.layout import AttemptFiles, Layout, read_json, write_json
 from headrace.local.processes import DriverProcess
@@ -112,6 +119,8 @@ class Drivers:
             uid=_uid(driver, process),
             phase=phase_of(report) if report is not None else assumed,
             queries=tuple(query_report(query) for query in (report or {}).get("queries", ())),
+            waiting=starting_report(report),
+            spark_version=spark_version(report),
             activation=activation_of(report) if report is not None else None,
         )
 

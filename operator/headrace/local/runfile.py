@@ -16,7 +16,7 @@ from headrace.core.manifests.kafka_files import kafka_section
 from headrace.core.manifests.run_file import rehearsal_section
 from headrace.core.model import Job
 from headrace.core.start import driver_start
-from headrace.local.conf import dev_spark_conf
+from headrace.local.conf import dev_spark_conf, state_partitions
 from headrace.local.layout import AttemptFiles
 from headrace.local.secrets import local_path
 from headrace_jobs.jvm import java_environment
@@ -73,6 +73,7 @@ def run_file(
             "batchTimeoutSeconds": spec.watchdog.batch_timeout.seconds,
             "action": spec.watchdog.action,
         },
+        "repartition": state_partitions(spec) if action.repartition else None,
         "mode": "active" if candidacy is None else "rehearse",
         "rehearsal": rehearsal_section(candidacy),
     }

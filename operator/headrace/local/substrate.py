@@ -243,7 +243,13 @@ class LocalSubstrate:
             files.home.mkdir(parents=True)
         except FileExistsError:
             return  # started before: it is observed, not started again
-        start = StartAttempt(run=action.run, attempt=action.number, epoch=0, started_from=action.started_from)
+        start = StartAttempt(
+            run=action.run,
+            attempt=action.number,
+            epoch=0,
+            started_from=action.started_from,
+            repartition=action.repartition,
+        )
         candidacy = Candidacy(number=action.number, from_run=action.from_run, policy=job.spec.upgrade)
         self.drivers.started(files, self._launch(job, start, files, candidacy))
 

@@ -84,7 +84,11 @@ def _said(plural: str, thing: Object) -> Object:
 
 
 def _parsed(key: str, text: str) -> Any:
-    return json.loads(text) if key.endswith(".json") else text
+    if not key.endswith(".json"):
+        return text
+    content = json.loads(text)
+    # Only a run that follows one with another number has anything to split.
+    return {name: value for name, value in content.items() if name != "repartition"}
 
 
 def _unnumbered(value: Any, numbers: Numbers | None) -> Any:

@@ -116,7 +116,7 @@ EDITS: dict[str, Edit] = {
     "checkpoint.s3.credentials.accessKeyId": Edit("id", _S3_KEYS),
     "checkpoint.s3.credentials.secretAccessKey": Edit("key", _S3_KEYS),
     "checkpoint.s3.credentials.sessionToken": Edit("token", _S3_KEYS),
-    "state.partitions": Edit(64, _STATE_FITS),
+    "state.partitions": Edit(64),
     "state.memory": Edit("256Mi"),
     **_pod("driver"),
     "driver.evictions": Edit("Block"),

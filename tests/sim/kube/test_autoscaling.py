@@ -192,7 +192,7 @@ def test_a_batch_that_never_ends_does_not_keep_them_for_ever():
 def test_a_refused_edit_does_not_change_the_limits_and_the_autoscaler_of_the_run_goes_on():
     cluster = ScaledCluster(LIMITS)
     cluster.steps(40, rate=100)
-    cluster.edit(state={"partitions": 7})
+    cluster.edit(checkpoint={"s3": {"endpoint": "https://s3.example.com"}})
     cluster.steps(40, rate=500)
     assert cluster.condition("Stalled") == ("True", "StateChange")
     assert (cluster.target or 0) >= 3

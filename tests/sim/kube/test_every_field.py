@@ -78,7 +78,7 @@ def lost_node(cluster: FakeCluster) -> Any:
 
 
 def state_change(cluster: FakeCluster) -> Any:
-    cluster.edit(state={"partitions": 64})
+    cluster.edit(checkpoint={"s3": {"endpoint": "https://s3.example.com"}})
     cluster.settle()
     assert cluster.status.run is not None
     return cluster.status.run.number, cluster.condition("Stalled")

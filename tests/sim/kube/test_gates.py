@@ -1,12 +1,13 @@
 """Savepoints that a job takes by itself: by schedule, and before an upgrade, a suspension, a deletion."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from headrace.api import FINALIZER
-from headrace.kube.resources import EVENTS, STREAM_SAVEPOINTS
+from headrace.kube.resources import CONFIG_MAPS, EVENTS, STREAM_SAVEPOINTS
 from tests.sim.kube.cluster import FakeCluster
 
 SPEC = {"application": {"file": "job.py"}}
@@ -53,6 +54,28 @@ def test_an_upgrade_takes_one_from_the_running_job_before_it_drains():
     assert [run for run, _, _ in cluster.started] == [1, 2]
     assert cluster.status.last_savepoint == names(cluster, "Upgrade")[0]
     assert next(iter(cluster.savepoint_store.saved.values()))["run"].endswith("/run-1")
+
+
+def test_before_the_state_is_split_one_is_taken_whatever_the_policy_says():
+    cluster = running(savepoints={"onUpgrade": False})
+    cluster.savepoint_store.fails = DAMAGED
+    cluster.edit(state={"partitions": 4})
+    passes(cluster, 12)
+    assert cluster.live_drivers() == ["clicks-r1-a1"] and not cluster.agent().drains
+    assert cluster.condition("Stalled") == ("True", "SavepointFailed")
+    told = cluster.status.condition("Stalled")
+    assert told is not None and "or put spec.state.partitions back" in told.message
+    cluster.savepoint_store.fails = None
+    cluster.delete_savepoint(names(cluster, "Upgrade")[0])
+    cluster.settle()
+    assert [run for run, _, _ in cluster.started] == [1, 2]
+    assert len(names(cluster, "Upgrade")) == 1
+    run_file = json.loads(cluster.api.of(CONFIG_MAPS)["clicks-r2-a1"]["data"]["run.json"])
+    assert run_file["repartition"] == 4
+    cluster.edit(application={"args": ["--x"]})
+    cluster.settle()
+    assert [run for run, _, _ in cluster.started] == [1, 2, 3]
+    assert len(names(cluster, "Upgrade")) == 1, "and no other one"
 
 
 def test_a_savepoint_that_fails_holds_the_upgrade_and_the_job_goes_on():

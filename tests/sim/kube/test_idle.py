@@ -306,7 +306,7 @@ def test_a_live_edit_lets_it_sleep():
 
 def test_a_refused_edit_lets_it_sleep_and_is_told():
     cluster = asleep()
-    cluster.edit(state={"partitions": 64})
+    cluster.edit(checkpoint={"s3": {"endpoint": "https://s3.example.com"}})
     cluster.steps(4)
     assert cluster.status.state == "Sleeping"
     assert cluster.condition("Ready") == ("True", "Sleeping")

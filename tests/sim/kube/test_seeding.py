@@ -83,15 +83,15 @@ def test_who_begins_anew_after_a_copy_that_failed_does_not_begin_with_half_of_it
 
 
 def test_an_edit_that_may_not_fit_the_state_is_refused_in_the_middle_of_an_upgrade_too():
-    cluster = running({"application": {"file": "job.py"}, "state": {"partitions": 8}})
+    cluster = running()
     cluster.edit(application={"args": ["--x"]})
     copying(cluster)
-    cluster.edit(state={"partitions": 16})
+    cluster.edit(checkpoint={"s3": {"endpoint": "https://s3.example.com"}})
     cluster.api.set((PODS.plural, NAMESPACE, keepers(cluster)[0]), {"status": None})
     cluster.settle()
     assert runs(cluster) == [(1, 1), (2, 1)]
     assert cluster.condition("Stalled") == ("True", "StateChange")
-    assert '"partitions": 8' in cluster.api.of(CONFIG_MAPS)["clicks-r2"]["data"]["spec.json"]
+    assert "s3.example.com" not in cluster.api.of(CONFIG_MAPS)["clicks-r2"]["data"]["spec.json"]
 
 
 def test_a_spec_that_cannot_be_read_does_not_turn_an_upgrade_back():

@@ -35,6 +35,8 @@ class Trial:
     run: str = "run-1"
     attempt: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
+    # Python packages that come before those of this environment: another Spark.
+    packages: Path | None = None
 
     @property
     def input(self) -> Path:
@@ -66,7 +68,7 @@ class Trial:
             return subprocess.Popen(
                 [sys.executable, "-m", "tests.spark.checkpoint.driver", spec],
                 cwd=ROOT,
-                env=environment_for(self.place),
+                env=environment_for(self.place, self.packages),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 preexec_fn=die_with_parent,  # noqa: PLW1509  (one system call, nothing that takes a lock)
@@ -143,10 +145,11 @@ class Trial:
         assert list(self.batches(query)) == list(range(max(self.batches(query)) + 1))
 
 
-def environment_for(place: Place) -> dict[str, str]:
+def environment_for(place: Place, packages: Path | None = None) -> dict[str, str]:
     """Only the place's own keys, and Python workers that are this Python and find the jobs."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return inherited | place.environment | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    path = os.pathsep.join(str(one) for one in (packages, ROOT) if one is not None)
+    return inherited | place.environment | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
 
 
 def await_condition(condition: Any, what: str, seconds: float = ATTEMPT_SECONDS) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace_jobs.jvm import FILE_MANAGER_CLASS, java_environment
+from headrace_jobs.store import open_store
+from headrace_jobs.store.s3_options import options_in
 from tests.spark.checkpoint.jobs import JOBS
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -40,6 +42,7 @@ class Spec:
     fail_first_task: bool = False
     slow_first_task: bool = False
     continuous: bool = False
+    repartition: int | None = None
 
     def write(self, path: Path) -> Path:
         path.write_text(json.dumps(asdict(self)))
@@ -142,6 +145,21 @@ def with_faults(spec: Spec, frame: Any, jvm_pid: int) -> Any:
     return frame
 
 
+def split(spark: Any, spec: Spec) -> None:
+    """As the harness does it, before a query starts."""
+    from headrace_jobs.harness.repartition import Repartition
+
+    place, _, run = spec.run_uri.rpartition("/")
+    store = open_store(place.replace("s3a://", "s3://"), options_in(spec.conf))
+    try:
+        Repartition(
+            spark, store, run, lambda query: f"{spec.run_uri}/queries/{query}", spec.repartition
+        ).run()
+    except Exception as error:
+        (Path(spec.output) / f"error-{spec.attempt}").write_text(f"{type(error).__name__}: {error}")
+        os._exit(3)
+
+
 def main(path: str) -> None:
     told = json.loads(Path(path).read_text())
     told["kill"] = tuple(told["kill"]) if told["kill"] else None
@@ -153,6 +171,8 @@ def main(path: str) -> None:
     spark._jvm.dev.headrace.CheckpointControl.claim(
         spec.run_uri, spec.attempt, "{}", spark._jsc.hadoopConfiguration()
     )
+    if spec.repartition is not None:
+        split(spark, spec)
     job = JOBS[spec.job]
     queries = []
     for name in spec.queries:

@@ -180,6 +180,7 @@ def driving(tmp_path: Path) -> Iterator[Callable[..., DriverProcess]]:
             "drainTimeoutSeconds": 60,
             "watchParent": True,
             "watchdog": {"batchTimeoutSeconds": 1800, "action": "Restart"},
+            "repartition": None,
             "mode": "active",
             "rehearsal": None,
         }

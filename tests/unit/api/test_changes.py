@@ -21,13 +21,16 @@ def plan(before: dict[str, Any], after: dict[str, Any]) -> ChangePlan:
 
 Spec = dict[str, Any]
 
+ELSEWHERE: Spec = {"checkpoint": {"s3": {"endpoint": "https://s3.example.com"}}}
+
 EDITS: list[tuple[str, Spec, Spec, dict[str, Change]]] = [
     ("nothing", {}, {}, {}),
     ("a default written out", {}, {"executors": {"count": 1}, "drainTimeout": "2m"}, {}),
     ("an empty list written out", {}, {"imagePullSecrets": [], "sparkConf": {}}, {}),
     ("count", {}, {"executors": {"count": 3}}, {"spec.executors.count": Change.LIVE}),
     ("image", {"image": "job:1"}, {"image": "job:2"}, {"spec.image": Change.RESTART}),
-    ("partitions", {}, {"state": {"partitions": 8}}, {"spec.state.partitions": Change.STATE}),
+    ("partitions", {}, {"state": {"partitions": 8}}, {"spec.state.partitions": Change.RESTART}),
+    ("store", {}, ELSEWHERE, {"spec.checkpoint.s3.endpoint": Change.STATE}),
     ("suspend", {}, {"suspend": True}, {"spec.suspend": Change.LIVE}),
     (
         "one setting of many",
@@ -71,9 +74,9 @@ def test_an_edit_is_classified(name: str, before: Spec, after: Spec, expected: d
 
 
 def test_the_highest_class_rules_and_its_fields_are_told():
-    made = plan({}, {"state": {"partitions": 8}, "image": "job:2", "suspend": True})
+    made = plan({}, {**ELSEWHERE, "image": "job:2", "suspend": True})
     assert made.change_class is Change.STATE
-    assert made.sentence() == "spec.state.partitions 16 → 8"
+    assert made.sentence() == 'spec.checkpoint.s3.endpoint is now "https://s3.example.com"'
     assert [each.path for each in made.of_class(Change.LIVE)] == ["spec.suspend"]
 
 

@@ -59,9 +59,9 @@ def test_some_change_classes_that_the_design_names():
     classes = {".".join(leaf.path): leaf.facts.change for leaf in leaves(StreamJobSpec)}
     for path in ("executors.count", "autoscaling.max", "savepoints.keep", "suspend"):
         assert classes[path] is Change.LIVE
-    for path in ("image", "application.args", "sparkConf", "executors.memory", "restartNonce"):
+    for path in ("image", "application.args", "sparkConf", "executors.memory", "state.partitions"):
         assert classes[path] is Change.RESTART
-    for path in ("state.partitions", "checkpoint.location"):
+    for path in ("checkpoint.s3.endpoint", "checkpoint.location"):
         assert classes[path] is Change.STATE
 
 

@@ -392,7 +392,8 @@ def test_the_gravest_of_several_plans_is_the_exit_code(cluster: Cluster, kubectl
     pin(cluster, add_job(cluster, status=FINE))
     orders = add_job(cluster, "orders", status=FINE)
     pin(cluster, orders)
-    two = f"{in_yaml(a_manifest())}\n---\n{in_yaml(a_manifest('orders', state={'partitions': 3}))}\n"
+    moved = a_manifest("orders", checkpoint={"s3": {"endpoint": "https://s3.example.com"}})
+    two = f"{in_yaml(a_manifest())}\n---\n{in_yaml(moved)}\n"
     assert kubectl("plan", "-f", "-", stdin=two).exit_code == 20
 
 

@@ -51,7 +51,8 @@ def test_nothing_live_new_run_refused(project: Path):
     edits = [
         ({"drainTimeout": "1m"}, 0),
         ({"image": "acme/clicks:2"}, 10),
-        ({"state": {"partitions": 7}}, 20),
+        ({"state": {"partitions": 7}}, 10),
+        ({"checkpoint": {"s3": {"endpoint": "https://s3.example.com"}}}, 20),
     ]
     for edit, code in edits:
         (project / "job.yaml").write_text(in_yaml(a_manifest(**{**JOB, **edit})))

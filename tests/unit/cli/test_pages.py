@@ -105,7 +105,9 @@ PAGES = {
     "plan-new-run": lambda: plan_page(a_plan()),
     "plan-unknown": lambda: plan_page(planned(a_job(), a_job(image="acme/clicks:2"), code=None)),
     "plan-live": lambda: plan_page(planned(a_job(), a_job(executors={"count": 4}))),
-    "plan-refused": lambda: plan_page(planned(a_job(), a_job(state={"partitions": 7}))),
+    "plan-refused": lambda: plan_page(
+        planned(a_job(), a_job(checkpoint={"s3": {"endpoint": "https://s3.example.com"}}))
+    ),
     "plan-nothing": lambda: plan_page(planned(a_job(), a_job())),
 }
 

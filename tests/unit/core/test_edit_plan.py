@@ -30,6 +30,7 @@ from tests.sim.kube.fields import EDITS
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 CODE = Code("c0de")
+ELSEWHERE = {"checkpoint": {"s3": {"endpoint": "https://s3.example.com"}}}
 
 
 def a_job(**spec: Any) -> StreamJob:
@@ -116,12 +117,12 @@ def test_code_that_nobody_could_read_is_said():
 
 def test_what_runs_is_compared_not_what_was_applied_last():
     """An edit that was refused stands in the object; putting it back changes nothing of what runs."""
-    runs, refused = a_job(), a_job(state={"partitions": 7})
+    runs, refused = a_job(), a_job(**ELSEWHERE)
     back = planned(runs, runs, applied=refused)
     assert back.verdict is Verdict.NOTHING
     again = planned(runs, refused, applied=refused)
     assert again.verdict is Verdict.REFUSED
-    assert any("is not what runs (spec.state.partitions)" in note for note in again.notes)
+    assert any("is not what runs (spec.checkpoint.s3.endpoint)" in note for note in again.notes)
 
 
 def test_live_fields_are_compared_with_what_was_applied_last():
@@ -157,7 +158,7 @@ def test_a_suspended_job_takes_the_edit_at_its_resume_and_is_judged_now():
     assert plan.verdict is Verdict.NEW_RUN
     assert steps(plan)[0] == "wait"
     assert "drain" not in steps(plan)
-    refused = planned(old, a_job(suspend=True, state={"partitions": 7}), status=suspended)
+    refused = planned(old, a_job(suspend=True, **ELSEWHERE), status=suspended)
     assert refused.verdict is Verdict.REFUSED
 
 

@@ -18,6 +18,7 @@ GOOD = {
     "drainTimeoutSeconds": 120,
     "watchParent": True,
     "watchdog": {"batchTimeoutSeconds": 1800, "action": "Restart"},
+    "repartition": None,
     "mode": "active",
     "rehearsal": None,
 }

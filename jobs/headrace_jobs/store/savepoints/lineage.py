@@ -12,8 +12,8 @@ from typing import Literal
 
 from headrace_jobs.store.errors import CheckpointDamagedError, LineageError, NotFoundError
 from headrace_jobs.store.interface import Store
+from headrace_jobs.store.logs import read_lineage
 from headrace_jobs.store.runs import last_batches
-from headrace_jobs.store.savepoints.logs import read_lineage
 
 Lineage = Literal["keep", "new"]
 Wish = Literal["keep", "new", "forward", "auto"]

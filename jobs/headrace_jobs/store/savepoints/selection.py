@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace_jobs.store.errors import CheckpointDamagedError
-from headrace_jobs.store.savepoints.logs import (
+from headrace_jobs.store.logs import (
     CommitEntry,
     OffsetsEntry,
     read_commit,
@@ -30,6 +30,7 @@ from headrace_jobs.store.savepoints.logs import (
 from headrace_jobs.store.statefiles import (
     Chain,
     Gone,
+    batch_of_schema,
     chain_of,
     is_shared_file,
     is_versioned,
@@ -40,8 +41,6 @@ from headrace_jobs.store.statefiles import (
 
 _LOG_ENTRY = re.compile(r"^(offsets|commits)/(\d+)$")
 _SOURCE_ENTRY = re.compile(r"^sources/([^/]+)/(\d+)(\.compact)?$")
-# Written by the first batch of a driver: <batch>, or <batch>_<id>.
-_OF_BATCH = re.compile(r"^state/.+/(?:_metadata/v\d+/|_stateSchema/[^/]+/)(\d+)(?:_[^/]*)?$")
 _PARTITION = re.compile(r"^state/(\d+)/(\d+)(?:/|$)")
 
 ReadMany = Callable[[Iterable[str]], Mapping[str, bytes]]
@@ -70,6 +69,7 @@ class _Checkpoint:
     listed: frozenset[str]
     read_many: ReadMany
     _commits: dict[int, CommitEntry] = field(default_factory=dict)
+    _offsets: dict[int, OffsetsEntry] = field(default_factory=dict)
 
     def read(self, key: str) -> bytes:
         if key not in self.listed:
@@ -77,7 +77,9 @@ class _Checkpoint:
         return self.read_many([key])[key]
 
     def offsets(self, batch: int) -> OffsetsEntry:
-        return read_offsets(f"offsets/{batch}", self.read(f"offsets/{batch}"))
+        if batch not in self._offsets:
+            self._offsets[batch] = read_offsets(f"offsets/{batch}", self.read(f"offsets/{batch}"))
+        return self._offsets[batch]
 
     def load_commits(self, batches: Iterable[int]) -> None:
         keys = {f"commits/{batch}": batch for batch in batches if f"commits/{batch}" in self.listed}
@@ -100,10 +102,10 @@ def select(listed: Iterable[str], committed: int | None, read_many: ReadMany) ->
     checkpoint = _Checkpoint(frozenset(listed), read_many)
     lineage = read_lineage("metadata", checkpoint.read("metadata"))
     batch = -1 if committed is None else committed
-    pending = f"offsets/{batch + 1}" in checkpoint.listed
-    newest = batch + pending
     commit = checkpoint.commit(batch) if batch >= 0 else None
     reached = checkpoint.offsets(batch) if batch >= 0 else None
+    pending = _is_pending(checkpoint, batch, reached)
+    newest = batch + pending
     bounds = checkpoint.offsets(newest) if newest >= 0 else None
 
     chains = _chains(checkpoint, batch, commit)
@@ -126,6 +128,13 @@ def select(listed: Iterable[str], committed: int | None, read_many: ReadMany) ->
         partitions=_partition_count(chains) if chains else None,
         state_format=(1 if commit is None or commit.state_ids is None else 2) if chains else None,
     )
+
+
+def _is_pending(checkpoint: _Checkpoint, batch: int, reached: OffsetsEntry | None) -> bool:
+    """Half a repartition is no batch: no sink has seen it, and no driver could start from it."""
+    if f"offsets/{batch + 1}" not in checkpoint.listed:
+        return False
+    return reached is None or not checkpoint.offsets(batch + 1).repartitions(reached)
 
 
 def _logs(listed: frozenset[str], *, since: int, batch: int, newest: int) -> Iterable[str]:
@@ -223,8 +232,8 @@ def _others(listed: frozenset[str], batch: int) -> Iterable[str]:
     for key in listed:
         if key.startswith("sources/") or _LOG_ENTRY.match(key) or is_versioned(key) or is_shared_file(key):
             continue
-        of_batch = _OF_BATCH.match(key)
-        if of_batch is None or int(of_batch[1]) <= batch:
+        of_batch = batch_of_schema(key)
+        if of_batch is None or of_batch <= batch:
             yield key
 
 

@@ -74,6 +74,9 @@ class DriverAttempt:
     start: Mapping[str, Any] | None = None
     """Where sources begin in queries that have no checkpoint yet; None: where the code says."""
 
+    repartition: bool = False
+    """The state is split into spec.state.partitions before the queries start."""
+
     check_store: bool = False
     """Look into the store first: is it usable, and does an earlier lineage of the job lie there?"""
 

@@ -44,6 +44,7 @@ def run_file(attempt: DriverAttempt, platform: Platform) -> Manifest:
             "batchTimeoutSeconds": spec.watchdog.batch_timeout.seconds,
             "action": spec.watchdog.action,
         },
+        "repartition": spec.state.partitions if attempt.repartition else None,
         "mode": "active" if attempt.candidacy is None else "rehearse",
         "rehearsal": rehearsal_section(attempt.candidacy),
     }

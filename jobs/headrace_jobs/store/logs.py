@@ -1,4 +1,4 @@
-"""Spark's two logs of a query, as far as a savepoint must understand them. Pure."""
+"""Spark's two logs of a query, as far as copies of it must understand them. Pure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from headrace_jobs.store.errors import CheckpointDamagedError
 
 _NO_OFFSET = "-"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,16 @@ class OffsetsEntry:
         """The last part of the class name: RocksDBStateStoreProvider."""
         name = self.conf.get(_PROVIDER)
         return name.rpartition(".")[2] if name else None
+
+    @property
+    def partitions(self) -> int | None:
+        """Into how many the state is split from this batch on; the session's setting is not asked."""
+        told = self.conf.get(_PARTITIONS)
+        return int(told) if told else None
+
+    def repartitions(self, before: OffsetsEntry) -> bool:
+        """Whether it is no batch, but the offline change of that number: nothing else ever changes it."""
+        return self.partitions != before.partitions
 
     def log_limits(self) -> dict[str, int]:
         """For sources that keep a log of their own (files): the newest entry that the batch reads."""
@@ -70,6 +81,11 @@ def read_commit(key: str, content: bytes) -> CommitEntry:
         )
     except (ValueError, AttributeError, TypeError) as error:
         raise _damaged(key, str(error)) from None
+
+
+def format_of(key: str, content: bytes) -> int:
+    """The version of its format, which the writing Spark chose: an older one refuses what is newer."""
+    return _lines(key, content)[0]
 
 
 def read_lineage(key: str, content: bytes) -> str:
