@@ -56,13 +56,13 @@ def rest(context: Context) -> Decision | None:
     if (why := _work_or_time(ended, sleep, wanted)) is not None:
         return _wake(ended, why, restless=0)
     if (why := _why_blind(ended, sleep)) is not None:
-        return _wake(ended, why, restless=ended.status.restless + 1)
+        return _wake(ended, why, restless=ended.status.restless + 1, reason="WokenBlind")
     return _asleep(ended, sleep, wanted)
 
 
-def _wake(context: Context, why: str, *, restless: int) -> Decision:
+def _wake(context: Context, why: str, *, restless: int, reason: str = "Woken") -> Decision:
     woken = context.with_status(context.status.model_copy(update={"restless": restless}))
-    return start_next(woken, f"awake: {why}").saying(Sentence("Woken", why))
+    return start_next(woken, f"awake: {why}").saying(Sentence(reason, why))
 
 
 def seconds_without_work(wanted: Idle, status: StreamJobStatus) -> float:

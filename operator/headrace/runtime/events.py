@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from headrace.core.autoscale import Reason
 from headrace.core.decision import Sentence
 from headrace.core.model import Ending
 from headrace.kube.client import Api, Object
@@ -28,6 +29,14 @@ _NORMAL = frozenset(
         "Collected",
         "Taken",
         "Imported",
+        "FallsAsleep",
+        "Woken",
+        # Executors that follow the load; a loss that is near is a warning.
+        Reason.LAG_GROWS,
+        Reason.ARRIVAL_EXCEEDS_CAPACITY,
+        Reason.BACKLOG,
+        Reason.LESS_IS_ENOUGH,
+        Reason.OUT_OF_LIMITS,
     }
 )
 # Within this time the same sentence is the same news.

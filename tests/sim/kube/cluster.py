@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,7 +20,7 @@ from headrace.core.manifests import Platform
 from headrace.core.manifests.keeper_pod import STORE_CHECK
 from headrace.core.manifests.ownership import JOB_LABEL
 from headrace.core.verification import is_stable
-from headrace.kube.agent import AgentAddress, AgentTokens
+from headrace.kube.agent import AgentTokens
 from headrace.kube.cache import CACHED, OWN_KINDS, Cache, version_of
 from headrace.kube.credentials import Credentials
 from headrace.kube.errors import ApiError
@@ -38,8 +38,8 @@ from headrace.runtime.reconcile import Outcome, Reconciler
 from headrace.runtime.relist import Relists
 from headrace.runtime.savepoints import SavepointReconciler
 from headrace.runtime.watches import Watches
-from headrace_jobs.harness.scaling_ring import empty, with_news
 from headrace_jobs.store import seed_after_trial, seed_run
+from tests.sim.kube.agents import Agent, FakeAgents
 from tests.sim.kube.fake_api import FakeApi, Object, OperatorKilled, Place
 from tests.sim.kube.savepoint_store import SavepointStore
 from tests.sim.stream import INCOMPATIBLE, Stream
@@ -52,84 +52,6 @@ PLATFORM = Platform(
 # As many as a driver makes before a test goes on.
 _BATCHES = 3
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@dataclass
-class Agent:
-    """The agent of one driver pod."""
-
-    pod: Place
-    phase: str = "Starting"
-    drains: bool = False
-    deaf: bool = False
-    stuck: bool = False
-    busy: bool = False
-    batches: int = 0
-    # It may write: of a candidate, once it has taken over.
-    claimed: bool = True
-    # The order by which a candidate takes over, and why it came to nothing.
-    order: dict[str, Any] | None = None
-    copied: bool = False
-    refusal: str = ""
-    # What it tells beyond that, if the test cares.
-    told: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class FakeAgents:
-    by_uid: dict[str, Agent] = field(default_factory=dict)
-    # What the autoscaler has left with the job: in its store, so that the next attempt has it, too.
-    ring: dict[str, Any] = field(default_factory=dict)
-    # How long a drain may take, each time that one was asked for.
-    drain_limits: list[float] = field(default_factory=list)
-    # Every order to take over that was taken.
-    orders: list[dict[str, Any]] = field(default_factory=list)
-
-    async def status(self, address: AgentAddress) -> dict[str, Any] | None:
-        agent = self.by_uid.get(address.uid)
-        if agent is None or agent.deaf:
-            return None
-        query = {
-            "name": "q",
-            "active": True,
-            "committedBatch": None if agent.busy else 1,
-            "batchStartedAt": "2026-01-01T00:00:00Z" if agent.busy else None,
-            "stuck": agent.stuck,
-            "lag": {"known": True, "rows": 0},
-        }
-        report = {"phase": agent.phase, "queries": [query], "activation": _activation(agent)}
-        return {**report, **agent.told}
-
-    async def activate(self, address: AgentAddress, order: dict[str, Any]) -> bool:
-        agent = self.by_uid.get(address.uid)
-        if agent is None or agent.deaf:
-            return False
-        if agent.order == order and not agent.refusal:
-            return True
-        if agent.phase != "Standby":
-            return False
-        agent.order, agent.phase, agent.refusal = order, "Activating", ""
-        self.orders.append(order)
-        return True
-
-    async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
-        agent = self.by_uid.get(address.uid)
-        if agent is None or agent.deaf:
-            return False
-        self.drain_limits.append(timeout_seconds)
-        agent.drains, agent.phase = True, "Draining"
-        return True
-
-    async def scaling(self, address: AgentAddress) -> dict[str, Any] | None:
-        agent = self.by_uid.get(address.uid)
-        return None if agent is None or agent.deaf else self.ring
-
-    async def keep_scaling(self, address: AgentAddress, news: dict[str, Any]) -> bool:
-        agent = self.by_uid.get(address.uid)
-        if agent is None or agent.deaf:
-            return False
-        self.ring = with_news({**empty(), **self.ring}, json.loads(json.dumps(news)))
-        return True
 
 
 class FakeCluster:
@@ -684,13 +606,6 @@ def behaviour(cluster: FakeCluster, pod: Object) -> str:
 
 def run_file_of(cluster: FakeCluster, pod: Object) -> Object:
     return json.loads(cluster.api.of(CONFIG_MAPS)[pod["metadata"]["name"]]["data"]["run.json"])
-
-
-def _activation(agent: Agent) -> Object | None:
-    if agent.order is None:
-        return None
-    state = "Failed" if agent.refusal else "Active" if agent.phase == "Running" else "Copying"
-    return {**agent.order, "state": state, "message": agent.refusal or None, "seconds": {"copy": 0.3}}
 
 
 def _state_format(does: str) -> str:

@@ -111,8 +111,8 @@ def test_work_wakes_it_in_the_same_run_and_it_is_not_lost():
     assert cluster.status.sleep is None
     assert lookouts(cluster) == []
     assert cluster.condition("Asleep") == ("False", "Awake")
-    events = [event["message"] for event in cluster.api.of(EVENTS).values() if event["reason"] == "Woken"]
-    assert events == [WORK["message"]]
+    events = [event for event in cluster.api.of(EVENTS).values() if event["reason"] == "Woken"]
+    assert [(event["type"], event["message"]) for event in events] == [("Normal", WORK["message"])]
     cluster.steps(4, rate=100)
     assert cluster.topic.batches[-1][2] > 0
 
@@ -199,8 +199,9 @@ def test_a_refused_lookout_does_not_keep_the_job_asleep(monkeypatch: pytest.Monk
     assert lookouts(cluster) == []
     until(cluster, lambda: cluster.status.state == "Running")
     assert cluster.started[-1] == (1, 2, 2)
-    woken = [event["message"] for event in cluster.api.of(EVENTS).values() if event["reason"] == "Woken"]
-    assert len(woken) == 1 and "exceeded quota" in woken[0]
+    woken = [event for event in cluster.api.of(EVENTS).values() if event["reason"] == "WokenBlind"]
+    assert len(woken) == 1 and "exceeded quota" in woken[0]["message"]
+    assert woken[0]["type"] == "Warning"
 
 
 def test_its_longest_sleep_ends_without_work():

@@ -1,68 +1,25 @@
-"""The life of a StreamSavepoint: taken, checked, imported, failed, removed. Only the cluster is not real."""
-
-from typing import Any
+"""The life of a StreamSavepoint: taken, checked, imported, failed. Only the cluster is not real."""
 
 import pytest
 
-from headrace.api import SAVEPOINT_FINALIZER
 from headrace.core.savepoint_access import spec_with_access
 from headrace.kube.resources import EVENTS, PODS, STREAM_JOBS, STREAM_SAVEPOINTS
-from tests.sim.kube.cluster import JOB, NAMESPACE, FakeCluster
-
-SPEC = {"application": {"file": "job.py"}}
-ELSEWHERE = "s3://backup/shop/old/_savepoints/nightly-1"
-
-
-def running(spec: dict[str, Any] | None = None) -> FakeCluster:
-    cluster = FakeCluster(spec or SPEC)
-    cluster.settle()
-    assert cluster.status.state == "Running"
-    return cluster
-
-
-def conditions(cluster: FakeCluster, name: str = "manual") -> dict[str, tuple[str, str]]:
-    return {one.type: (one.status, one.reason) for one in cluster.savepoint(name).conditions}
-
-
-def message(cluster: FakeCluster, kind: Any, name: str = "manual") -> str:
-    condition = cluster.savepoint(name).condition(kind)
-    assert condition is not None
-    return condition.message
-
-
-def keepers(cluster: FakeCluster) -> list[str]:
-    return [
-        name for name, pod in cluster.api.of(PODS).items() if "headrace.dev/task" in pod["metadata"]["labels"]
-    ]
-
-
-def finalizers(cluster: FakeCluster, name: str = "manual") -> list[str]:
-    return cluster.api.of(STREAM_SAVEPOINTS)[name]["metadata"].get("finalizers") or []
-
-
-def passes(cluster: FakeCluster, number: int = 6) -> None:
-    for _ in range(number):
-        cluster.pass_once()
-        cluster.kubelets_work()
-
-
-def uid(cluster: FakeCluster, name: str = "manual") -> str:
-    return cluster.api.of(STREAM_SAVEPOINTS)[name]["metadata"]["uid"]
-
-
-def edit_savepoint(cluster: FakeCluster, name: str = "manual", **spec: Any) -> None:
-    place = (STREAM_SAVEPOINTS.plural, NAMESPACE, name)
-    generation = cluster.api.objects[place]["metadata"]["generation"] + 1
-    cluster.api.set(place, {"spec": spec, "metadata": {"generation": generation}})
-
-
-GOOD = {
-    "Ready": ("True", "Taken"),
-    "Reconciling": ("False", "Settled"),
-    "Stalled": ("False", "Settled"),
-    "Verified": ("True", "Objects"),
-}
-
+from tests.sim.kube.cluster import NAMESPACE, FakeCluster
+from tests.sim.kube.saved import (
+    ELSEWHERE,
+    GOOD,
+    SPEC,
+    conditions,
+    edit_savepoint,
+    finalizers,
+    keepers,
+    message,
+    passes,
+    put_starter,
+    refuse_pods,
+    running,
+    uid,
+)
 
 # ---- taken --------------------------------------------------------------------------------------------
 
@@ -296,18 +253,6 @@ def test_after_its_time_limit_it_has_failed_whatever_it_waited_for(trouble: str)
     assert not keepers(cluster)
 
 
-def refuse_pods(cluster: FakeCluster, why: str = "quota") -> Any:
-    create = cluster.api.create
-
-    async def refusing(resource: Any, namespace: str, body: Any) -> Any:
-        if resource is PODS:
-            cluster.api.faults = [why]
-        return await create(resource, namespace, body)
-
-    cluster.api.create = refusing  # type: ignore[method-assign]
-    return create
-
-
 def test_a_pod_that_the_platform_refuses_is_told_and_tried_again():
     cluster = running()
     create = refuse_pods(cluster)
@@ -401,12 +346,6 @@ def test_restored_is_what_a_job_has_started_from():
     assert cluster.savepoint("manual").in_use_by == ()
 
 
-def put_starter(cluster: FakeCluster, status: dict[str, Any], **more: Any) -> None:
-    metadata = {"name": "fork", "namespace": NAMESPACE, **more}
-    spec = {**SPEC, "startFrom": {"savepoint": "manual"}}
-    cluster.api.put_new(STREAM_JOBS, {"metadata": metadata, "spec": spec, "status": status})
-
-
 def test_one_that_a_job_is_asked_to_go_back_to_is_in_use_until_it_has():
     cluster = running()
     cluster.create_savepoint("manual")
@@ -448,204 +387,3 @@ def test_what_is_not_there_or_damaged_is_not_adopted(there: bool, reason: str):
     cluster.settle()
     assert conditions(cluster)["Stalled"] == ("True", reason)
     assert conditions(cluster)["Ready"] == ("False", reason)
-
-
-# ---- deleted ------------------------------------------------------------------------------------------
-
-
-def test_the_copy_goes_with_the_savepoint_and_it_is_held_before_there_is_one():
-    cluster = running()
-    cluster.create_savepoint("manual")
-    cluster.settle()
-    assert finalizers(cluster) == [SAVEPOINT_FINALIZER]
-    writes = cluster.api.writes
-    held = writes.index(("patch", "streamsavepoints", "manual"))
-    assert held < next(k for k, write in enumerate(writes) if "-take-1" in write[2])
-    cluster.delete_savepoint("manual")
-    cluster.settle()
-    assert not cluster.api.of(STREAM_SAVEPOINTS)
-    assert not cluster.savepoint_store.saved
-    assert not keepers(cluster)
-
-
-def test_what_is_retained_can_be_deleted_without_an_operator():
-    cluster = running()
-    cluster.create_savepoint("manual", deletionPolicy="Retain")
-    cluster.settle()
-    assert finalizers(cluster) == []
-    edit_savepoint(cluster, deletionPolicy="Delete")
-    cluster.settle()
-    assert finalizers(cluster) == [SAVEPOINT_FINALIZER]
-    edit_savepoint(cluster, deletionPolicy="Retain")
-    cluster.settle()
-    cluster.delete_savepoint("manual")
-    assert not cluster.api.of(STREAM_SAVEPOINTS)
-    assert cluster.savepoint_store.saved
-
-
-def test_one_that_is_being_taken_is_stopped_first():
-    cluster = running()
-    cluster.create_savepoint("manual")
-    passes(cluster, 1)
-    (taker,) = keepers(cluster)
-    cluster.delete_savepoint("manual")
-    cluster.pass_once()
-    assert keepers(cluster) == [taker]  # it is told to go, and nothing else begins
-    cluster.settle()
-    assert not cluster.api.of(STREAM_SAVEPOINTS) and not keepers(cluster)
-    assert not cluster.savepoint_store.saved
-    assert [task for task, _ in cluster.savepoint_store.done] == ["discard"]
-
-
-def test_one_in_use_is_not_removed():
-    cluster = running()
-    cluster.create_savepoint("manual")
-    cluster.settle()
-    put_starter(cluster, {})
-    cluster.delete_savepoint("manual")
-    passes(cluster)
-    assert "in use by fork" in message(cluster, "Reconciling")
-    assert cluster.savepoint_store.saved
-    cluster.api.remove((STREAM_JOBS.plural, NAMESPACE, "fork"))
-    cluster.settle()
-    assert not cluster.savepoint_store.saved
-
-
-def test_a_store_that_refuses_keeps_it_and_retain_lets_it_go():
-    cluster = running()
-    cluster.create_savepoint("manual")
-    cluster.settle()
-    cluster.savepoint_store.fails = {"reason": "StoreUnavailable", "message": "not allowed to delete"}
-    cluster.delete_savepoint("manual")
-    passes(cluster, 10)
-    assert conditions(cluster)["Stalled"] == ("True", "DeletionFailed")
-    assert "not allowed to delete" in message(cluster, "Stalled")
-    assert "set spec.deletionPolicy: Retain" in message(cluster, "Stalled")
-    edit_savepoint(cluster, deletionPolicy="Retain")
-    cluster.settle()
-    assert not cluster.api.of(STREAM_SAVEPOINTS) and not keepers(cluster)
-    assert cluster.savepoint_store.saved
-
-
-def test_a_namespace_that_is_deleted_is_not_held_up():
-    cluster = running()
-    cluster.create_savepoint("manual")
-    cluster.settle()
-    refuse_pods(cluster, "terminating")
-    cluster.delete_savepoint("manual")
-    passes(cluster)
-    assert not cluster.api.of(STREAM_SAVEPOINTS)
-    assert cluster.savepoint_store.saved
-    told = [
-        event["message"] for event in cluster.api.of(EVENTS).values() if event["reason"] == "CopyRetained"
-    ]
-    assert len(told) == 1 and "it stays" in told[0]
-
-
-def test_one_that_never_began_goes_at_once():
-    cluster = running()
-    cluster.create_savepoint("manual", job="clocks")
-    passes(cluster)
-    assert finalizers(cluster) == [SAVEPOINT_FINALIZER]
-    cluster.delete_savepoint("manual")
-    cluster.pass_once()
-    assert not cluster.api.of(STREAM_SAVEPOINTS)
-    assert not keepers(cluster)
-
-
-def test_a_pause_of_its_own_leaves_it_alone():
-    cluster = running()
-    place = cluster.create_savepoint("manual")
-    cluster.api.set(place, {"metadata": {"annotations": {"headrace.dev/paused": "true"}}})
-    passes(cluster)
-    assert cluster.savepoint("manual").state == "Paused" and not keepers(cluster)
-    cluster.api.set(place, {"metadata": {"annotations": {"headrace.dev/paused": None}}})
-    cluster.settle()
-    assert conditions(cluster) == GOOD
-
-
-def test_a_job_whose_checkpoints_go_waits_for_the_savepoint_that_reads_them():
-    cluster = running({**SPEC, "deletionPolicy": "Delete"})
-    cluster.create_savepoint("manual")
-    passes(cluster, 1)
-    cluster.savepoint_store.frozen = True
-    cluster.delete_job()
-    passes(cluster)
-    assert cluster.exists and cluster.removed == []
-    reconciling = cluster.status.condition("Reconciling")
-    assert reconciling is not None and "manual" in reconciling.message
-    cluster.savepoint_store.frozen = False
-    cluster.settle()
-    assert not cluster.exists and cluster.removed
-    assert conditions(cluster) == GOOD
-    assert cluster.savepoint_store.saved
-
-
-def test_the_name_of_a_job_and_of_a_savepoint_may_be_the_same():
-    cluster = running()
-    cluster.create_savepoint(JOB)
-    cluster.settle()
-    assert conditions(cluster, JOB) == GOOD
-    assert cluster.condition("Ready") == ("True", "Running")
-
-
-# ---- orphans ------------------------------------------------------------------------------------------
-
-
-def annotate(cluster: FakeCluster, value: str) -> None:
-    cluster.api.set(
-        cluster.job_place, {"metadata": {"annotations": {"headrace.dev/collect-savepoints": value}}}
-    )
-
-
-def collectors(cluster: FakeCluster) -> list[str]:
-    return [name for name in cluster.api.of(PODS) if "-collect-" in name]
-
-
-def test_orphans_are_counted_then_removed_each_time_that_it_is_asked():
-    cluster = running()
-    for value, message, removed in (
-        ("dry-run", "1 orphans would be removed", False),
-        ("remove", "1 orphans removed", True),
-        ("remove@2", "1 orphans removed", True),
-    ):
-        annotate(cluster, value)
-        cluster.settle()
-        found = cluster.status.collection
-        assert found is not None and (found.asked, found.message) == (value, message)
-        assert cluster.savepoint_store.collected is removed
-        assert not collectors(cluster)
-    told = [one["message"] for one in cluster.api.of(EVENTS).values() if one["reason"] == "Collected"]
-    assert told == ["1 orphans would be removed", "1 orphans removed"]
-    assert cluster.condition("Ready") == ("True", "Running")
-    before = list(cluster.api.writes)
-    passes(cluster)
-    assert cluster.api.writes == before
-
-
-def test_what_cannot_be_collected_is_told_and_holds_nothing_up():
-    cluster = running()
-    annotate(cluster, "everything")
-    cluster.settle()
-    assert cluster.status.collection is not None
-    assert "say dry-run or remove, not everything" in cluster.status.collection.message
-    cluster.savepoint_store.fails = {"reason": "StoreUnavailable", "message": "s3 does not answer"}
-    annotate(cluster, "remove")
-    cluster.settle()
-    assert cluster.status.collection.message == "s3 does not answer"
-    cluster.savepoint_store.fails = None
-    refuse_pods(cluster)
-    annotate(cluster, "remove@2")
-    cluster.settle()
-    assert "exceeded quota" in cluster.status.collection.message
-    assert not cluster.savepoint_store.collected
-
-
-@pytest.mark.parametrize("k", range(5))
-def test_killed_while_it_collects_it_answers_all_the_same(k: int):
-    cluster = running()
-    annotate(cluster, "remove")
-    cluster.api.writes_left = k
-    cluster.settle()
-    assert cluster.status.collection is not None and cluster.savepoint_store.collected
-    assert not collectors(cluster)

@@ -1,5 +1,6 @@
 """What a soak gives: fitted where the truth is known, and a prediction that is judged fairly."""
 
+import argparse
 import json
 import random
 
@@ -8,6 +9,7 @@ from bench.soak import day, report
 from bench.soak_compare import Record, Sample, errors, fit, predicted, real_result, startups
 
 from headrace.simulate.run import Result
+from tests.e2e.kafka_tool import _moments
 
 FIXED, PER_ROW = 1.6, 0.021
 
@@ -106,3 +108,14 @@ def test_the_day_goes_up_and_down_and_the_record_can_be_read_again(tmp_path, mon
     assert figures["soak.rows_wrong"] == {"figure": "soak.rows_wrong", "value": 0, "unit": "", "goal": 0}
     assert figures["soak.fitted_core_ms_per_row"]["value"] == pytest.approx(21, rel=0.05)
     assert (tmp_path / "soak.svg").read_text().startswith("<svg")
+
+
+def test_rows_are_made_at_one_rate_after_the_other():
+    """By the tool that runs in the cluster."""
+    asked = argparse.Namespace(rates="2,4.5,0,1", step=10.0, count=0, rate=1.0)
+    due = list(_moments(asked))
+    assert len(due) == 75
+    assert due == sorted(due)
+    by_step = [sum(10 * step <= at < 10 * (step + 1) for at in due) for step in range(4)]
+    assert by_step == [20, 45, 0, 10]
+    assert list(_moments(argparse.Namespace(rates="", count=3, rate=2.0))) == [0.0, 0.5, 1.0]
