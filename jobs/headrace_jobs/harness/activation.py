@@ -14,7 +14,9 @@ from headrace_jobs.harness.control import Fenced, StoreUnavailable
 from headrace_jobs.harness.endings import ApplicationEnded, Event
 from headrace_jobs.harness.orders import NotInStandby, Order
 from headrace_jobs.harness.rehearsal import Rehearsal
+from headrace_jobs.harness.rules import Refused
 from headrace_jobs.harness.runfile import RunFile
+from headrace_jobs.harness.start import check_seed
 from headrace_jobs.store import StoreError, last_batches, seed_run
 
 log = logging.getLogger("headrace")
@@ -73,8 +75,8 @@ class Activation:
             self.state, self.message = "Failed", f"{type(error).__name__}: {error}"
             self.rehearsal.back_to_standby()
             return
-        except Fenced as error:
-            # Another driver has the attempt: this one can never be what it was asked to become.
+        except (Fenced, Refused) as error:
+            # Another driver has the attempt, or the state is not for its queries: it can never take over.
             self.state, self.message = "Failed", str(error)
             self.tell(ApplicationEnded(error))
             return
@@ -96,7 +98,9 @@ class Activation:
             # Before the copy: once a run is seeded, the one it came from may not go on.
             self._check_boundaries(order)
             # With the files that this program was fetched as: another attempt of the run gets the same.
-            seed_run(rehearsal.store, rehearsal.terms.from_run, order.run, code_of=rehearsal.fetched)
+            seed = seed_run(rehearsal.store, rehearsal.terms.from_run, order.run, code_of=rehearsal.fetched)
+            for query in rehearsal.registry.resting():
+                check_seed(seed, query.query_name)
         with self._timed("claim"):
             rehearsal.control.claim(run_file, claim_body(run_file))
         return run_file

@@ -41,7 +41,9 @@ log = logging.getLogger("headrace")
 
 # A script that neither waits nor ends may still start a query: it gets this long after the last one.
 _QUIET_SECONDS = 5.0
-_COPY_AHEAD_SECONDS = 30.0
+# What is not copied ahead is copied while nobody writes. Much state is looked at less often.
+_COPY_AHEAD_SECONDS = 5.0
+_COPY_AHEAD_SHARE = 0.1
 _LOOK_SECONDS = 0.5
 _MEANING_CHANGED = (
     "Spark accepts it, but the state so far means something else: change it back, or say"
@@ -332,19 +334,26 @@ class Rehearsal:
 
     def _stand_by(self, seconds: float) -> None:
         self.clean_up()
+        began = self.clock()
         self._copy_ahead()
         with self._lock:
             self.phase = "Standby"
+        log.info("waits for the handover")
         deadline = self.clock() + seconds
-        next_copy = self.clock() + _COPY_AHEAD_SECONDS
+        next_copy = self._next_copy(began)
         while self.phase == "Standby":
             if self.clock() > deadline and self.leave_standby("Expired"):
                 self.tell(RehearsalOver(Reason.STANDBY_EXPIRED, f"nobody came within {seconds:.0f} s"))
                 return
             if self.clock() > next_copy:
+                began = self.clock()
                 self._copy_ahead()
-                next_copy = self.clock() + _COPY_AHEAD_SECONDS
+                next_copy = self._next_copy(began)
             self.registry.wait_for_change(_LOOK_SECONDS)
+
+    def _next_copy(self, began: float) -> float:
+        now = self.clock()
+        return now + max(_COPY_AHEAD_SECONDS, (now - began) / _COPY_AHEAD_SHARE)
 
     def leave_standby(self, phase: str) -> bool:
         """False when it has left already: of two who want something else, one gets it."""
@@ -364,7 +373,7 @@ class Rehearsal:
         """What is copied now need not be copied at the handover. Only a help: the seed itself checks all."""
         try:
             copied = copy_ahead(self.store, self.terms.from_run, self._number)
-            log.info("%d files of the state were copied ahead", copied)
+            log.debug("%d files of the state were copied ahead", copied)
         except StoreError as error:
             log.warning("the state could not be copied ahead: %s", error)
 

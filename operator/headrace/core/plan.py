@@ -91,8 +91,9 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
         status=after,
         actions=(
             *deletion.hold(job),
-            *decision.actions,
+            # First: who is not needed any more makes room for the next.
             *rehearsal.strays(context, after),
+            *decision.actions,
             *saving.actions,
             *collecting.actions,
         ),

@@ -142,6 +142,8 @@ class FakeCluster:
         self.claims: dict[int, int] = {}
         self.started: list[tuple[int, int, int]] = []
         self.seeds: dict[int, str] = {}
+        # What candidates have copied: run -> the run before.
+        self.copies: dict[int, int] = {}
         self.stream = Stream()
         self.earlier: Object | None = None
         self.seed_fails: str | None = None
@@ -367,7 +369,7 @@ class FakeCluster:
             agent.phase, agent.refusal = "Standby", f"StoreUnavailable: {self.seed_fails}"
         elif not agent.copied:
             seed_run(self.stream.store, f"run-{source}", f"run-{run}")
-            agent.copied = True
+            agent.copied, self.copies[run] = True, source
         elif self.claims.get(run, 0) >= attempt:
             self.end_driver(agent.pod, "Fenced", 67)
         else:

@@ -345,14 +345,37 @@ def test_any_single_write_may_fail(fault: str):
 def test_a_zombie_of_it_is_never_joined_by_another_writer():
     """A pod that has the labels may have written, whatever the status says by now."""
     cluster = becomes(running(), "--x")
-    zombie = copy.deepcopy(cluster.api.of(PODS)["clicks-c1"])
+    zombies = {kind: copy.deepcopy(cluster.api.of(kind)["clicks-c1"]) for kind in (PODS, SERVICES)}
     cluster.end_driver(CANDIDATE, "QueryFailed", 66)
     cluster.settle(200)
+    assert "clicks-c1" not in cluster.api.of(SERVICES)
     cluster.api.remove(CANDIDATE)
-    cluster.api.put_new(PODS, zombie)
+    for kind, zombie in zombies.items():
+        cluster.api.put_new(kind, zombie)
     cluster.pass_once()
     assert cluster.condition("Reconciling") == ("True", "WaitingForWriter")
     assert cluster.api.of(PODS)["clicks-c1"]["metadata"].get("deletionTimestamp")
+    assert "clicks-c1" in cluster.api.of(SERVICES)  # its executors find it while it drains
+
+
+def test_the_order_does_not_rest_on_hearsay():
+    """A driver that the watch has not told of yet: nobody takes over beside it."""
+    cluster = running()
+    until_standby(cluster)
+    while cluster.live_drivers():
+        cluster.pass_once()
+        cluster.kubelets_work()
+    unheard = copy.deepcopy(cluster.api.of(PODS)["clicks-r1-a1"])
+    unheard["metadata"] |= {"name": "clicks-r1-a2", "uid": "another"}
+    unheard["metadata"]["labels"]["headrace.dev/attempt"] = "2"
+    running_still = {"name": "driver", "state": {"running": {}}}
+    unheard["status"] = {"phase": "Running", "podIP": "10.0.0.3", "containerStatuses": [running_still]}
+    cluster.hear()
+    cluster.watch_pace = 0
+    cluster.api.put_new(PODS, unheard)
+    cluster.pass_once()
+    assert cluster.agents.orders == []
+    assert cluster.status.run.number == 1
 
 
 def test_the_order_is_given_in_the_pass_that_sees_the_old_driver_ended():

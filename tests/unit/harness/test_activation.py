@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from headrace_jobs.harness.endings import ApplicationEnded
 from headrace_jobs.harness.orders import NotInStandby, Order
 from headrace_jobs.harness.runfile import Rehearsal as Terms
 from headrace_jobs.harness.runfile import parse_run_file
-from headrace_jobs.store import is_seeded, open_store
+from headrace_jobs.store import is_seeded, open_store, seed_run
 from tests.unit.harness.samples import REHEARSAL
 from tests.unit.store.savepoints.checkpoints import FakeQuery
 
@@ -134,6 +134,17 @@ def test_the_files_of_the_program_become_those_of_the_run(rehearsal):
     run(rehearsal)
     assert rehearsal.store.get("run-4/_code/abc/job.py") == b"print()"
     assert rehearsal.store.get("run-4/_code/pinned.json") == b"print()"
+
+
+def test_a_query_that_would_begin_from_nothing_in_silence_is_refused(rehearsal):
+    """As a driver refuses it: the job begins with this state, and none of its queries has moved since."""
+    seed_run(rehearsal.store, "run-3", "run-5", begins=True)
+    run_file = rehearsal.assignment.run_file
+    rehearsal.assignment.run_file = replace(run_file, rehearsal=replace(rehearsal.terms, from_run=5))
+    rehearsal.registry.resting = lambda: [Resting("orders"), Resting("others")]
+    activation, told = run(rehearsal, Order(run=6, attempt=1, epoch=8))
+    assert activation.state == "Failed" and "others" in str(activation.message)
+    assert isinstance(told[0], ApplicationEnded) and rehearsal.log == []
 
 
 def test_the_same_order_again_changes_nothing_and_another_one_is_refused(rehearsal):
