@@ -60,6 +60,7 @@ class Rehearser:
     running: bool = False
     standby: bool = False
     repartition: bool = False
+    way_back: str | None = None
     silent: bool = False
     ended: Ended | None = None
     waiting: Problem | None = None

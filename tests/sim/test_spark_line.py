@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.core.model import Code, Ending
+from headrace.core.model import Code, Ended, Ending
 from tests.sim.test_edit_plan import foretold
 from tests.sim.upgrades import condition, is_exact, is_quiet, running, to_trial, ways
 
@@ -60,6 +60,22 @@ def test_what_an_older_spark_cannot_read_is_gone_back_behind():
     world.code = Code("code-2")
     world.settle(200)
     assert world.status.last_stable.run == 5
+
+
+@pytest.mark.parametrize("standby", [True, False])
+def test_what_the_candidate_says_of_the_way_back_is_in_the_condition(standby):
+    world = running({"upgrade": {"strategy": "Rehearsed", "standby": {"enabled": standby}}})
+    world.edit(image="acme/clicks:2")
+    while not world.candidates:
+        world.pass_once()
+    told = "Spark 4.2 → 4.3, ONE WAY: it writes what 4.2 cannot read"
+    world.candidates[0].way_back = told
+    if not standby:  # then its last words say it
+        world.rehearsals_end = [Ended(ending=Ending.REHEARSED, message=f"the rehearsal has passed; {told}")]
+    world.settle()
+    assert world.status.last_stable.run == 2
+    assert told in condition(world, "Rehearsed").message
+    is_exact(world)
 
 
 def test_exact_where_it_can_be_read():

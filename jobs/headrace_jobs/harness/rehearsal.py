@@ -180,6 +180,7 @@ class Rehearsal:
             "queries": {name: replay.to_json() for name, replay in self._replays.items()},
             "differences": list(self._differences),
             "notes": list(self._notes),
+            "wayBack": self._way_back,
         }
 
     def clean_up(self) -> None:

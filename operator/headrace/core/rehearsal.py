@@ -153,7 +153,7 @@ def _under_way(
         operation = operation.model_copy(update={"candidate": candidate})
         context = context.with_status(context.status.model_copy(update={"operation": operation}))
     if seen.standby:
-        return _stands_by(operation, candidate)
+        return _stands_by(operation, candidate, seen)
     policy, waited = context.job.spec.upgrade, _since(context, candidate)
     start_limit = timedelta(seconds=policy.start_timeout.seconds)
     waiting = seen.waiting
@@ -234,8 +234,9 @@ def _without(operation: Operation, problem: Problem) -> Through:
     return _through(operation, None, "NoRoom", message)
 
 
-def _stands_by(operation: Operation, candidate: Candidate) -> Through:
+def _stands_by(operation: Operation, candidate: Candidate, seen: ObservedCandidate) -> Through:
     message = f"run {operation.to_run} rehearsed well: candidate {candidate.number} waits, warm"
+    message += f"; {seen.way_back}" if seen.way_back is not None else ""
     through = _through(operation, True, "Passed", message)
     waits = candidate.model_copy(update={"state": "Standby"})
     return replace(through, operation=through.operation.model_copy(update={"candidate": waits}))

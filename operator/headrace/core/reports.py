@@ -34,6 +34,13 @@ def spark_version(told: Mapping[str, Any] | None) -> str | None:
     return version if isinstance(version, str) and _VERSION.fullmatch(version) else None
 
 
+def way_back(told: Mapping[str, Any] | None) -> str | None:
+    """What a candidate says about the way back, where it has another Spark."""
+    section = (told or {}).get("rehearsal")
+    found = cast(Mapping[str, Any], section).get("wayBack") if isinstance(section, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
 def starting_report(told: Mapping[str, Any] | None) -> Problem | None:
     """What a driver is at before its queries start, where that may take long."""
     section = (told or {}).get("repartition")

@@ -7,7 +7,10 @@ from datetime import datetime, timedelta
 
 from headrace.core.manifests.ownership import RUN_LABEL
 from headrace.core.model import Job, ObservedCandidate, Problem
-from headrace.core.reports import STANDBY
+from headrace.core.reports import (
+    STANDBY,
+    way_back,
+)
 from headrace.kube.agent import AgentAddress, Agents
 from headrace.kube.client import Object
 from headrace.kube.found import Found, label, uid_of
@@ -53,7 +56,8 @@ async def _observed(
     if report is not None:
         memory.silent_since.pop(uid_of(pod), None)
         standby = report["phase"] == STANDBY
-        return replace(seen, standby=standby, waiting=None if standby else _no_executor(found, pod))
+        waiting = None if standby else _no_executor(found, pod)
+        return replace(seen, standby=standby, way_back=way_back(report), waiting=waiting)
     since = memory.silent_since.setdefault(uid_of(pod), now)
     if now - since < _SILENCE:
         return seen

@@ -25,6 +25,7 @@ from headrace.core.reports import (
     query_report,
     spark_version,
     starting_report,
+    way_back,
 )
 from headrace.local.agent import AgentClient
 from headrace.local.layout import AttemptFiles, Layout, read_json, write_json
@@ -137,6 +138,7 @@ class Drivers:
             ended=None if alive else _termination(driver.files, exit_code),
             running=alive,
             standby=report["phase"] == STANDBY if report is not None else None,
+            way_back=way_back(report),
         )
 
     # ---- what they are told -------------------------------------------------------------------------
