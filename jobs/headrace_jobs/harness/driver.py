@@ -307,7 +307,10 @@ class Driver:
         if not self._running:
             return "Starting"
         rehearsal = self._parts.rehearsal
-        return "Running" if rehearsal is None or rehearsal.phase == "Active" else rehearsal.phase
+        if rehearsal is not None and rehearsal.phase != "Active":
+            return rehearsal.phase
+        # A script may take its time before its first query: until then nothing is read.
+        return "Running" if self._views() or self._conductor.application_finished else "Starting"
 
     def _views(self) -> list[QueryView]:
         return self._observer.views() if self._observer else []

@@ -134,7 +134,7 @@ def _verifying(context: Context, operation: Operation, seen: ObservedAttempt) ->
     if context.now < due:
         waits_for_lag = operation.backlog is None and context.now < _due(context, window / 2)
         return _watched(context, min(due, context.now + _LOOK_AGAIN) if waits_for_lag else due)
-    if not seen.queries or any(query.busy and query.committed_batch is None for query in seen.queries):
+    if not _has_shown_itself(seen.queries):
         return _watched(context, context.now + _LOOK_AGAIN)
     if (grown := _growth(operation.backlog, seen.queries)) is not None:
         later = _due(context, 2 * window)
@@ -167,9 +167,15 @@ def _unproven(context: Context) -> Decision:
     if seen is None or decision.state != "Running" or attempt is None or attempt.started_at is None:
         return _with_verdict(decision, operation)
     due = attempt.started_at + timedelta(seconds=context.job.spec.upgrade.verify_window.seconds)
-    if context.now < due:
-        return _with_verdict(replace(decision, recheck_at=due), operation)
+    if context.now < due or not _has_shown_itself(seen.queries):
+        look_at = due if context.now < due else context.now + _LOOK_AGAIN
+        return _with_verdict(replace(decision, recheck_at=look_at), operation)
     return keep_alive(_promoted(context))
+
+
+def _has_shown_itself(queries: Sequence[QueryReport]) -> bool:
+    """Each query has committed a batch, or has nothing to do. No query is no proof."""
+    return bool(queries) and not any(query.busy and query.committed_batch is None for query in queries)
 
 
 def _with_verdict(decision: Decision, operation: Operation | None) -> Decision:

@@ -21,6 +21,11 @@ _NORMAL = frozenset(
     {
         "Starting",
         "Upgrade",
+        "Rehearsed",
+        "Activating",
+        "HandedOver",
+        "Promoted",
+        "Restore",
         "AppliedLive",
         Ending.COMPLETED,
         Ending.DRAINED,

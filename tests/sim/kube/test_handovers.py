@@ -7,6 +7,7 @@ import pytest
 from headrace.kube.resources import (
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
+    EVENTS,
     PODS,
     SECRETS,
     SERVICES,
@@ -390,3 +391,10 @@ def test_the_order_is_given_in_the_pass_that_sees_the_old_driver_ended():
     outcome = cluster.pass_once()
     assert len(cluster.agents.orders) == 1
     assert outcome.recheck_after <= 1
+
+
+def test_an_upgrade_that_goes_well_warns_of_nothing():
+    cluster = becomes(running(), "--x")
+    told = {one["reason"]: one["type"] for one in cluster.api.of(EVENTS).values()}
+    assert {"Upgrade", "Rehearsed", "Activating", "HandedOver", "Promoted"} <= set(told)
+    assert set(told.values()) == {"Normal"}, told

@@ -57,6 +57,24 @@ def test_a_good_version_is_promoted():
     is_exact_and_quiet(cluster)
 
 
+@pytest.mark.parametrize("told", [{"queries": []}, {}], ids=["no query", "the first batch goes on"])
+def test_a_first_run_is_stable_once_it_has_shown_a_batch(told: dict):
+    cluster = FakeCluster(SPEC)
+    while not cluster.live_drivers() or cluster.status.state != "Running":
+        cluster.pass_once()
+        cluster.kubelets_work()
+    agent = cluster.agent()
+    agent.busy, agent.told = True, told
+    for _ in range(5):
+        cluster.later(600)
+        outcome = cluster.pass_once()
+    assert cluster.status.last_stable is None
+    assert outcome is not None and outcome.recheck_after is not None
+    agent.busy, agent.told = False, {}
+    cluster.pass_once()
+    assert cluster.status.last_stable.run == 1
+
+
 @pytest.mark.parametrize("bad", BAD)
 def test_a_bad_version_is_rolled_back(bad: str):
     cluster = running()

@@ -29,6 +29,9 @@ def write(frame, batch_id):
         (place / "held").touch()
         time.sleep(0.02)
 
+while not (place / "in").exists():
+    (place / "reached").touch()
+    time.sleep(0.02)
 rows = spark.readStream.schema("k string").json(str(place / "in"))
 counts = rows.groupBy("k").count()
 counts.writeStream.queryName("counts").outputMode("update").foreachBatch(write).start()
@@ -54,12 +57,14 @@ def batches(place):
 
 
 def test_from_start_to_drain_and_on_with_the_next_attempt(drive, tmp_path):
-    (tmp_path / "in").mkdir()
-    add_rows(tmp_path, "one", "a", "a", "b")
     driver = drive(TWO_QUERIES, spark_conf={"spark.hadoop.fs.s3a.secret.key": SECRET})
 
-    # The agent answers before there is a JVM.
+    # The agent answers before there is a JVM. What has no query yet does not run, however long its code does.
     assert driver.status()["phase"] == "Starting"
+    driver.wait_for_file(tmp_path / "reached")
+    assert driver.status()["phase"] == "Starting"
+    (tmp_path / "in").mkdir()
+    add_rows(tmp_path, "one", "a", "a", "b")
     counts = driver.wait_for_batch("counts")
     driver.wait_for_batch("ticks")
     assert (tmp_path / "started.txt").read_text() == f"__main__ {[str(tmp_path)]} local[2]"
