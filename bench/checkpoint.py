@@ -127,9 +127,9 @@ def measure(server: S3Server, rounds: int, batches: int) -> tuple[Measured, Meas
     for number in range(rounds):
         # Who goes first changes, so that a machine that slows down is no argument.
         for name in sorted(sessions, reverse=bool(number % 2)):
-            measure_round(
-                server, *sessions[name], f"{run}/queries/{name}", f"s3a://{bucket}/out-{name}", batches
-            )
+            own, measured = sessions[name]
+            query = start(own, f"{run}/queries/{name}", f"s3a://{bucket}/out-{name}")
+            measure_round(server, query, measured, batches)
     spark.stop()
     return default, ours
 
