@@ -85,8 +85,13 @@ def test_plan_by_the_pin_of_the_run(api: Api, namespace: str, plugin: Plugin):
     live = plugin("plan", "-f", "-", stdin=manifest(executors={"count": 5, "cores": 2, "memory": "4Gi"}))
     assert live.exit_code == 0 and "2 → 5" in live.output
     new_run = plugin("plan", "-f", "-", stdin=manifest(image="acme/clicks:2"))
-    assert new_run.exit_code == 10 and "run 3 starts where run 2 ended" in new_run.output
-    refused = plugin("plan", "-f", "-", stdin=manifest(state={"partitions": 7}))
+    assert new_run.exit_code == 10
+    assert "the driver that rehearsed becomes run 3" in " ".join(new_run.output.split())
+    split = plugin("plan", "-f", "-", stdin=manifest(state={"partitions": 7}))
+    assert split.exit_code == 10
+    assert "splits its copy into 7 partitions" in " ".join(split.output.split())
+    elsewhere = {"location": "s3://acme-streams/checkpoints", "s3": {"endpoint": "https://other:9000"}}
+    refused = plugin("plan", "-f", "-", stdin=manifest(checkpoint=elsewhere))
     assert refused.exit_code == 20 and "StateChange" in refused.output
     # Nothing of it was applied.
     assert stored(api, namespace)["metadata"]["generation"] == 1
