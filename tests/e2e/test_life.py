@@ -170,15 +170,16 @@ def test_an_operator_that_dies_is_replaced_and_no_driver_notices(job: Job, opera
 
 def test_an_edit_that_the_state_does_not_survive_is_refused_and_touches_nothing(job: Job, topic: Topic):
     before = job.driver()["metadata"]["uid"]
-    job.edit({"state": {"partitions": 4}})
+    server = job.manifest()["spec"]["checkpoint"]["s3"]["endpoint"]
+    job.edit({"checkpoint": {"s3": {"endpoint": "http://elsewhere:7070"}}})
     message = job.wait_reason("StateChange", kind="Stalled")
-    assert "spec.state.partitions" in message
+    assert "spec.checkpoint.s3.endpoint" in message
     assert job.condition("Ready")["status"] == "True"
     with pytest.raises(AssertionError, match="trigger"):
         job.edit({"trigger": {"schedule": "0 * * * *"}})
     topic.produce(500)
     topic.wait_exact()
-    job.edit({"state": {"partitions": 2}})
+    job.edit({"checkpoint": {"s3": {"endpoint": server}}})
     job.wait(lambda: job.condition("Stalled").get("status") == "False", what="no longer Stalled", seconds=60)
     assert job.driver()["metadata"]["uid"] == before
 
