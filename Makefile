@@ -26,7 +26,7 @@ lint: setup ## ruff, types, import contracts, stale generated files
 	$(PY) scripts/generate.py --check
 
 .PHONY: test
-test: lint test-unit test-sim test-spark ## Everything that needs only Python and Java (about 15 minutes)
+test: lint test-unit test-sim test-spark ## Everything that needs only Python and Java (about 20 minutes)
 
 .PHONY: test-unit
 test-unit: setup ## Pure rules, in seconds
