@@ -3,33 +3,14 @@
 import pytest
 
 from headrace.core.model import Code, Ended, Ending, RollbackRequest
-from tests.sim.upgrades import condition, is_exact, is_quiet, outcomes
-from tests.sim.world import OperatorKilled, a_world
+from tests.sim.upgrades import becomes, condition, is_exact, is_quiet, outcomes
+from tests.sim.upgrades import rehearsing as running
+from tests.sim.upgrades import tick_rehearsing as tick
+from tests.sim.world import OperatorKilled
 
-REHEARSED = {"upgrade": {"strategy": "Rehearsed"}}
 ENDINGS = [Ending.KILLED, Ending.STANDBY_EXPIRED, Ending.STORE_UNAVAILABLE, Ending.EVICTED]
 # More than an upgrade takes.
 TICKS = 16
-
-
-def running(spec=None):
-    world = a_world({**REHEARSED, **(spec or {})})
-    world.settle()
-    assert world.status.last_stable.run == 1
-    return world
-
-
-def becomes(world, code):
-    world.code = Code(code)
-    world.settle(200)
-
-
-def tick(world):
-    world.pass_once()
-    world.drains_finish()
-    world.driver_runs()
-    world.driver_works()
-    world.rehearse()
 
 
 def after(ticks, code="code-2"):

@@ -3,47 +3,12 @@
 import pytest
 
 from headrace.core.model import AttemptPhase, Code, CodeProblem, Ended, Ending, RollbackRequest
-from tests.sim.world import INCOMPATIBLE, OperatorKilled, a_world
+from tests.sim.upgrades import becomes, condition, is_exact, is_quiet
+from tests.sim.upgrades import rehearsing as running
+from tests.sim.upgrades import tick_rehearsing as tick
+from tests.sim.world import INCOMPATIBLE, OperatorKilled
 
-REHEARSED = {"upgrade": {"strategy": "Rehearsed"}}
 FOUND = ["crash", "crash-after-0", "other-meaning", "unfit", "slow", "never"]
-
-
-def condition(world, kind):
-    return next((c for c in world.status.conditions if c.type == kind), None)
-
-
-def running():
-    world = a_world(REHEARSED)
-    world.settle()
-    assert world.status.last_stable.run == 1
-    return world
-
-
-def becomes(world, code):
-    world.code = Code(code)
-    world.settle(200)
-
-
-def tick(world):
-    world.pass_once()
-    world.drains_finish()
-    world.driver_runs()
-    world.driver_works()
-    world.rehearse()
-
-
-def is_quiet(world):
-    writes = world.writes
-    for _ in range(10):
-        world.later(600)
-        assert not world.pass_once()
-    assert world.writes == writes
-
-
-def is_exact(world):
-    assert world.stream.sink.lost() == []
-    assert world.stream.sink.repeated() == 0
 
 
 def test_a_good_version_is_rehearsed_beside_the_old_one_and_then_takes_over():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headrace.core.model import Code
 from tests.sim.world import World, a_world
 
+REHEARSED = {"upgrade": {"strategy": "Rehearsed"}}
 BAD = ["crash", "crash-after-0", "crash-after-2", "never", "hang"]
 
 
@@ -35,6 +36,16 @@ def running(spec=None):
     world.settle()
     assert world.status.last_stable.run == 1
     return world
+
+
+def rehearsing(spec=None):
+    """As `running`; its edits are rehearsed."""
+    return running({**REHEARSED, **(spec or {})})
+
+
+def becomes(world, code):
+    world.code = Code(code)
+    world.settle(200)
 
 
 def upgraded(code, world=None):
@@ -73,3 +84,9 @@ def tick(world: World):
     world.drains_finish()
     world.driver_runs()
     world.driver_works()
+
+
+def tick_rehearsing(world: World):
+    """Candidates get on, too."""
+    tick(world)
+    world.rehearse()

@@ -7,10 +7,7 @@ from datetime import datetime, timedelta
 
 from headrace.core.manifests.ownership import RUN_LABEL
 from headrace.core.model import Job, ObservedCandidate, Problem
-from headrace.core.reports import (
-    STANDBY,
-    way_back,
-)
+from headrace.core.reports import STANDBY, way_back
 from headrace.kube.agent import AgentAddress, Agents
 from headrace.kube.client import Object
 from headrace.kube.found import Found, label, uid_of
