@@ -76,8 +76,8 @@ def target(job: Job) -> int:
 
 
 def explain(job: Job, *more: str) -> str:
-    kubeconfig = next(flag for flag in job.cluster.kubectl_command if flag.startswith("--kubeconfig="))
-    arguments = ["explain", job.name, "-n", job.namespace, *kubeconfig.split("=", 1), *more]
+    # The kubeconfig, or the context: the plugin takes the flags that kubectl takes.
+    arguments = ["explain", job.name, "-n", job.namespace, *job.cluster.kubectl_command[1:], *more]
     result = CliRunner().invoke(kubectl_streamjob, arguments)
     assert result.exit_code == 0, result.output
     return result.output
