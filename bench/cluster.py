@@ -1,4 +1,4 @@
-"""How long the project's own Kubernetes takes: `make bench-cluster`, as root; `COLD=1` for the cold start, too.
+"""How long the project's own Kubernetes takes: `make bench-cluster`, as root; `COLD=1`: also a cold start.
 
 Prints one JSON line per figure and writes bench/results/cluster.json, where a cold start that was measured
 before stays. A cold start compiles everything again, in caches of its own: some 15 CPU-minutes.
