@@ -93,9 +93,11 @@ def _status(_: argparse.Namespace) -> int:
 
 
 def _kubectl(arguments: argparse.Namespace) -> int:
-    kubeconfig = kind.kubeconfig_path() if _own_kind() == "kind" else layout.admin_kubeconfig()
-    program = binaries.ensure(("kubectl",))["kubectl"]
-    command = [str(program), f"--kubeconfig={kubeconfig}", *arguments.arguments]
+    if _own_kind() == "kind":
+        program, kubeconfig = provider.any_kubectl(), kind.kubeconfig_path()
+    else:
+        program, kubeconfig = str(binaries.program("kubectl")), layout.admin_kubeconfig()
+    command = [program, f"--kubeconfig={kubeconfig}", *arguments.arguments]
     return subprocess.run(command, check=False).returncode
 
 

@@ -84,7 +84,7 @@ def running_cluster(directory: Path) -> Iterator[Cluster]:
         case "kind":
             made = kind.up(node_count=wanted_nodes())
             try:
-                command = [_any_kubectl(), f"--kubeconfig={made.kubeconfig}"]
+                command = [any_kubectl(), f"--kubeconfig={made.kubeconfig}"]
                 with _through_proxy("kind", command, directory, load=_loader(made)) as cluster:
                     cluster.kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=180s")
                     yield cluster
@@ -92,7 +92,7 @@ def running_cluster(directory: Path) -> Iterator[Cluster]:
                 if made.started_here:
                     made.down()
         case _:
-            command = pinned_context([_any_kubectl()])
+            command = pinned_context([any_kubectl()])
             with _through_proxy("current", command, directory, load=_already_there) as cluster:
                 yield cluster
 
@@ -178,5 +178,5 @@ def _through_proxy(
         proxy.end()
 
 
-def _any_kubectl() -> str:
+def any_kubectl() -> str:
     return shutil.which("kubectl") or str(binaries.ensure(("kubectl",))["kubectl"])

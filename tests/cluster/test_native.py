@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import layout, leftovers, namespaces, native, reuse
+from tests.cluster import layout, leftovers, namespaces, native, provider, reuse
 from tests.cluster.console import MissingError
 from tests.cluster.processes import NotReadyError, wait_until
 
@@ -47,6 +47,8 @@ DIRECTORIES = ("/run", "/var/lib", "/var/log", "/opt", "/etc")
 
 @pytest.fixture
 def no_cluster():
+    if provider.chosen() != "native":
+        pytest.skip("starts and ends the native cluster: HEADRACE_CLUSTER=native")
     native.down()
     yield
     native.down()

@@ -190,6 +190,12 @@ GOOD: dict[str, Manifest] = {
         lostNode="Force",
         logs={"sparkEvents": True},
     ),
+    "objects with nothing in them": a_job(
+        state={}, savepoints={}, upgrade={}, restart={}, watchdog={}, logs={}, trigger={}
+    ),
+    "objects in objects with nothing in them": a_job(
+        upgrade={"rehearsal": {}, "standby": {}}, restart={"backoff": {}}
+    ),
     "an event log of its own": a_job(sparkConf={"spark.eventLog.dir": "s3a://acme-history/spark"}),
     "nulls are nothing": a_job(executors=None, image=None),
     "a savepoint": a_savepoint(),

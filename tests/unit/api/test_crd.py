@@ -178,7 +178,12 @@ def test_every_default_of_a_spec_is_filled_in_for_some_manifest():
     stored = [(one, with_defaults(one, schema_of(one["kind"]))) for one in GOOD.values()]
 
     def filled_in(path: str) -> bool:
-        return any(_holds(after, path) and not _holds(before, path) for before, after in stored)
+        # Into an object that is written: the default of a whole object has the inner ones in it already.
+        around = path.rpartition(".")[0]
+        return any(
+            _holds(before, around) and _holds(after, path) and not _holds(before, path)
+            for before, after in stored
+        )
 
     unseen = [path for path, node in SPEC_NODES if "default" in node and not filled_in(path)]
     assert unseen == []
