@@ -96,7 +96,8 @@ def _reusable(node_count: int | None) -> Native | None:
     if found is None:
         return None
     seen = _look_at(found)
-    wanted = {name: binaries.program(name) for name in binaries.CLUSTER_PROGRAMS}
+    # As the kernel names the files of what runs: without links.
+    wanted = {name: binaries.program(name).resolve() for name in binaries.CLUSTER_PROGRAMS}
     if why := reuse.belongs_elsewhere(seen, wanted):
         raise _in_the_way(why)
     if gone := reuse.crashed(seen):

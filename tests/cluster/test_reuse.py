@@ -209,9 +209,10 @@ def test_a_node_that_ends_while_it_is_listed_is_not_running(monkeypatch: pytest.
     assert native.find() is None
 
 
-def test_the_size_of_a_cluster_stands_in_the_list_of_processes(tmp_path: Path):
-    marks = [f"{namespaces.MARK}1", f"{namespaces.SIZE_MARK}2"]
-    sleeper = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()", *marks], stdin=-1)
+def test_the_size_of_a_cluster_stands_in_the_list_of_processes():
+    # Without the other mark: a cluster that really runs here must not take it for a node.
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()", f"{namespaces.SIZE_MARK}2"]
+    sleeper = subprocess.Popen(command, stdin=subprocess.PIPE)
     try:
         process = Process.of_pid("node1", sleeper.pid)
         assert wait_until(lambda: namespaces.size_of_its_cluster(process) == 2, seconds=10)
