@@ -56,8 +56,9 @@ def up(*, node_count: int | None = None) -> Kind:
 
 def find() -> Kind | None:
     need_docker()
-    program = _on_path() or next(iter(sorted(Path(f".pytest-kind/{NAME}").glob("kind-v*[0-9]"))), None)
-    if program is None or NAME not in _run(program, "get", "clusters").split():
+    fetched = Path(f".pytest-kind/{NAME}/kind-{os.environ.get('KIND_VERSION', VERSION)}")
+    program = _on_path() or fetched
+    if not program.exists() or NAME not in _run(program, "get", "clusters").split():
         return None
     # It may be another checkout's, and pytest-kind would go on with an empty kubeconfig.
     kubeconfig = kubeconfig_path()
