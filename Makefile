@@ -73,7 +73,7 @@ setup-cluster: setup ## As root, once: the Debian packages that the cluster and 
 	$(PY) -m tests.cluster setup
 
 .PHONY: cluster
-cluster: setup ## Start a real Kubernetes on this machine, or reuse the one that runs (NODES=1 for one node)
+cluster: setup ## Start a real Kubernetes on this machine, or reuse the one that runs (NODES=1, HEADRACE_CLUSTER=kind)
 	$(PY) -m tests.cluster up $(if $(NODES),--nodes $(NODES))
 
 .PHONY: cluster-status
@@ -81,7 +81,7 @@ cluster-status: setup ## What runs on it
 	$(PY) -m tests.cluster status
 
 .PHONY: cluster-down
-cluster-down: setup ## Stop it; leaves nothing but the cache
+cluster-down: setup ## Stop it; leaves nothing but the cache, and lists what was looked for
 	$(PY) -m tests.cluster down
 
 .PHONY: images
@@ -113,8 +113,8 @@ bench-soak: setup ## A compressed day on the cluster beside the simulator's pred
 	@$(PY) -m bench.soak
 
 .PHONY: bench-cluster
-bench-cluster: setup ## Starts of the cluster, image sizes; takes a running cluster of this machine down
-	@$(PY) bench/cluster.py
+bench-cluster: setup ## Starts of the cluster, image sizes (COLD=1: also with nothing compiled); takes a running cluster down
+	@$(PY) bench/cluster.py $(if $(COLD),--cold)
 
 .PHONY: bench-submit
 bench-submit: setup ## What a StreamJob costs the operator, on a real API server without pods

@@ -28,6 +28,8 @@ BASE = "docker.io/library/debian:bookworm-slim"
 # A name that no registry has, unless told where the images are to be pushed.
 REPOSITORY = os.environ.get("HEADRACE_IMAGE_REPOSITORY", "headrace.local")
 DEBIAN = "bookworm"
+# What buildah knows of its mounts, which must not outlive a boot. `make cluster-down` removes it.
+RUN_DIRECTORY = "/run/headrace-images"
 PYTHON = "3.11"  # Debian bookworm's
 
 # Installed by the packages, needed by nobody at run time.
@@ -255,11 +257,10 @@ class Buildah:
 
     def _buildah(self, *arguments: str) -> list[str]:
         storage = self._storage()
-        return ["buildah", "--root", str(storage), "--runroot", "/run/headrace-images", *arguments]
+        return ["buildah", "--root", str(storage), "--runroot", RUN_DIRECTORY, *arguments]
 
     def _storage(self) -> Path:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        storage = Path(base) / "headrace" / "images" / "storage"
+        storage = _cache_dir() / "images" / "storage"
         storage.mkdir(parents=True, exist_ok=True)
         return storage
 
@@ -288,8 +289,13 @@ def _slim(root: Path) -> None:
 _SEARCH_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
+def _cache_dir() -> Path:
+    """The same as in scripts/find-uv.sh, which puts uv there."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace"
+
+
 def find_uv() -> str:
-    cached = sorted((Path.home() / ".cache/headrace").glob("uv-*/bin/uv"))
+    cached = sorted(_cache_dir().glob("uv-*/bin/uv"))
     found = shutil.which("uv") or (str(cached[-1]) if cached else None)
     if found is None:
         raise BuildError("uv is missing: run `make setup` first.")

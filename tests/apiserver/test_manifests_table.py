@@ -1,13 +1,19 @@
 """The table of good and bad manifests, judged by a real API server: the CRDs say the same as the models."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from headrace.api.problems import parse_or_explain
 from headrace.api.sparkconf import OWNED, owner_of
 from tests.cluster.api import Answer, Api
+from tests.manifest_cases.defaults import plain
 from tests.manifests_table import BAD, BAD_EDITS, GOOD, GOOD_EDITS, Bad, BadEdit, Manifest, a_job
 
+EXAMPLES_DIRECTORY = Path(__file__).parents[2] / "examples"
+EXAMPLES = [*sorted(EXAMPLES_DIRECTORY.glob("*.yaml")), EXAMPLES_DIRECTORY / "demo/job.yaml"]
 PLURALS = {"StreamJob": "streamjobs", "StreamSavepoint": "streamsavepoints"}
 # What `kubectl apply` asks for, and what a client that asks for nothing gets.
 STRICT, LENIENT = "Strict", "Ignore"
@@ -16,8 +22,24 @@ OWNED_KEYS = sorted({key.replace("*", "anything") for owned in OWNED for key in 
 
 
 @pytest.mark.parametrize("manifest", GOOD.values(), ids=GOOD.keys())
-def test_a_good_manifest_is_accepted(api: Api, manifest: Manifest):
-    assert _try(api, manifest, validation=STRICT).message == ""
+def test_a_good_manifest_is_accepted_and_gets_the_defaults_of_the_models(api: Api, manifest: Manifest):
+    answer = _try(api, manifest, validation=STRICT)
+    assert answer.message == ""
+    ours, theirs = parse_or_explain(manifest), parse_or_explain(answer.body)
+    assert not isinstance(ours, list) and not isinstance(theirs, list), theirs
+    assert theirs.spec == ours.spec
+    # Not only the same after parsing: what a user reads in `kubectl get -o yaml` is what will be done.
+    assert plain(answer.body["spec"]) == plain(ours.spec.to_manifest())
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: str(path.relative_to(EXAMPLES_DIRECTORY)))
+def test_an_example_is_accepted(api: Api, example: Path):
+    documents = [one for one in yaml.safe_load_all(example.read_text()) if one["kind"] in PLURALS]
+    assert documents
+    for document in documents:
+        # Wherever it is to live: the namespaces of the examples are not here.
+        metadata = {key: value for key, value in document["metadata"].items() if key != "namespace"}
+        assert _try(api, {**document, "metadata": metadata}, validation=STRICT).message == ""
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)

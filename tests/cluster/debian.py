@@ -40,7 +40,7 @@ def need(needed: dict[str, str]) -> None:
 def need_root() -> None:
     if os.geteuid() != 0:
         raise MissingError(
-            "The native cluster makes network namespaces and cgroups: run it as root.\n"
+            "The native cluster makes network namespaces and cgroups: start and end it as root.\n"
             "Without root: HEADRACE_CLUSTER=kind (needs Docker) or HEADRACE_CLUSTER=current."
         )
 

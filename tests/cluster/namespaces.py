@@ -13,11 +13,15 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .layout import FIRST, MACHINE_ADDRESS, MACHINE_LINK, SERVICES, Node, log_dir
+from .layout import FIRST, MACHINE_ADDRESS, MACHINE_LINK, SERVICES, Node, log_dir, state_dir
 from .processes import NotReadyError, Process, start, wait_until
 
 # Seen in the list of processes, and how a later command finds the node again.
 MARK = "--headrace-node="
+SIZE_MARK = "--of-nodes="
+
+# What a node's own /run calls itself.
+RUN_MOUNT = "node-run"
 
 # Each node has its own.
 HIDDEN_FROM_NODES = ("/run", "/var/lib", "/var/log")
@@ -37,12 +41,14 @@ KERNEL_SETTINGS_FOR_KUBELET = {
 def running() -> dict[int, Process]:
     """The first process of each node that runs, by the node's number."""
     found: dict[int, Process] = {}
-    for process, arguments in _processes():
+    for process, arguments in every_process():
         mark = next((argument for argument in arguments if argument.startswith(MARK)), None)
         # `unshare` has the same arguments, but is not inside.
         if mark is not None and _is_first_of_its_namespace(process):
             number = int(mark.removeprefix(MARK))
-            found[number] = Process.of_pid(f"node{number}", int(process.name))
+            # It may have ended since it was listed.
+            with contextlib.suppress(NotReadyError):
+                found[number] = Process.of_pid(f"node{number}", int(process.name))
     return found
 
 
@@ -50,13 +56,39 @@ def still_ending() -> list[int]:
     """Pids outside that wait for the end of a node. Its first process has no arguments any more by then."""
     return [
         int(process.name)
-        for process, arguments in _processes()
+        for process, arguments in every_process()
         if any(argument.startswith(MARK) for argument in arguments)
         and not _is_first_of_its_namespace(process)
     ]
 
 
-def open_node(node: Node) -> Process:
+def size_of_its_cluster(node: Process) -> int | None:
+    """How many nodes were started with this one; None when it has just ended."""
+    for process, arguments in every_process():
+        if process.name == str(node.pid):
+            marks = [argument for argument in arguments if argument.startswith(SIZE_MARK)]
+            return int(marks[0].removeprefix(SIZE_MARK)) if marks else None
+    return None
+
+
+def processes_of_nodes() -> list[Path]:
+    """In /proc: all that run in a node or in a pod, and `nsenter` and `unshare`, which wait for them outside.
+
+    Known by what is mounted where they look, so that they are found also when the node's first process is
+    gone. Only root sees them all.
+    """
+    own = Path("/proc/self/ns/mnt").readlink()
+    found = {Path(f"/proc/{pid}") for pid in still_ending()}
+    for process, _ in every_process():
+        with contextlib.suppress(OSError):
+            if (process / "ns/mnt").readlink() != own:
+                mounts = (process / "mountinfo").read_text()
+                if f" {RUN_MOUNT} " in mounts or f"{state_dir()}/" in mounts:
+                    found.add(process)
+    return sorted(found)
+
+
+def open_node(node: Node, *, node_count: int) -> Process:
     script = Path(__file__).with_name("node_init.py")
     unshare = [
         "unshare",
@@ -68,9 +100,10 @@ def open_node(node: Node) -> Process:
         "--fork",
         "--kill-child",
     ]
+    marks = [f"{MARK}{node.number}", f"{SIZE_MARK}{node_count}"]
     start(
         node.name,
-        [*unshare, "--mount-proc", sys.executable, "-IS", str(script), f"{MARK}{node.number}"],
+        [*unshare, "--mount-proc", sys.executable, "-IS", str(script), *marks],
         log=log_dir() / f"{node.name}.log",
     )
     if not wait_until(lambda: node.number in running(), seconds=10):
@@ -84,13 +117,13 @@ def close_nodes() -> None:
     for process in running().values():
         _wake_those_inside(process)
         process.end(patience_seconds=0.5)
-    wait_until(lambda: not running() and not still_ending(), seconds=10)
-    wait_until(lambda: not Path(f"/sys/class/net/{MACHINE_LINK}").exists(), seconds=10)
+    wait_until(lambda: not running() and not still_ending(), seconds=60)
+    wait_until(lambda: not Path(f"/sys/class/net/{MACHINE_LINK}").exists(), seconds=60)
 
 
 def _wake_those_inside(node: Process) -> None:
     """`nsenter` stops with the program that it started, and a node does not end while its parent sleeps."""
-    for process, arguments in _processes():
+    for process, arguments in every_process():
         if f"--target={node.pid}" in arguments:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(process.name), signal.SIGCONT)
@@ -111,16 +144,33 @@ def run_inside(process: Process, command: list[str], *, stdin: str | None = None
 
 
 def processes_inside(process: Process) -> dict[str, int]:
-    """Name -> pid of what runs on a node, its pods' processes included."""
-    namespace = Path(f"/proc/{process.pid}/ns/pid").readlink()
+    """Name -> pid of what runs on a node, its pods' processes included. Only root may look."""
     inside: dict[str, int] = {}
-    for other in Path("/proc").iterdir():
-        try:
-            if other.name.isdigit() and (other / "ns/pid").readlink() == namespace:
-                inside[(other / "comm").read_text().strip()] = int(other.name)
-        except OSError:
-            continue
+    for other in _in_the_same(process, "pid"):
+        with contextlib.suppress(OSError):
+            inside[(other / "comm").read_text().strip()] = int(other.name)
     return inside
+
+
+def programs_inside(process: Process) -> dict[str, Path]:
+    """Name -> file of what runs on a node outside its pods. Only root may look."""
+    inside: dict[str, Path] = {}
+    for other in _in_the_same(process, "mnt"):
+        with contextlib.suppress(OSError):
+            # The kernel says so of a file that was removed since; the program runs on.
+            file = Path(str((other / "exe").readlink()).removesuffix(" (deleted)"))
+            inside[file.name] = file
+    return inside
+
+
+def _in_the_same(process: Process, namespace: str) -> Iterator[Path]:
+    """Nobody, where the process has just ended."""
+    with contextlib.suppress(FileNotFoundError):
+        own = Path(f"/proc/{process.pid}/ns/{namespace}").readlink()
+        for other, _ in every_process():
+            with contextlib.suppress(OSError):
+                if (other / "ns" / namespace).readlink() == own:
+                    yield other
 
 
 def lay_cables(first: Process, others: dict[Node, Process]) -> None:
@@ -158,7 +208,7 @@ def _arrange_mounts(process: Process, node: Node) -> None:
     for directory in (logs, libraries, settings):
         directory.mkdir(parents=True, exist_ok=True)
     # /run: sockets, the runtime's state, the pods' network namespaces, etcd's data: in memory and private.
-    run_inside(process, ["mount", "-t", "tmpfs", "-o", "mode=755", "node-run", "/run"])
+    run_inside(process, ["mount", "-t", "tmpfs", "-o", "mode=755", RUN_MOUNT, "/run"])
     run_inside(process, ["mount", "--bind", str(logs), "/var/log"])
     # kubelet and the CNI library write to /var/lib whatever their settings say.
     run_inside(process, ["mount", "--bind", str(libraries), "/var/lib"])
@@ -184,7 +234,8 @@ def _ip(arguments: str) -> None:
         raise NotReadyError(f"`ip {arguments}` failed: {done.stderr.strip()}")
 
 
-def _processes() -> Iterator[tuple[Path, list[str]]]:
+def every_process() -> Iterator[tuple[Path, list[str]]]:
+    """In /proc, with its arguments."""
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             with contextlib.suppress(OSError, UnicodeDecodeError):

@@ -1,20 +1,27 @@
 """The native cluster: up, down, status. Each step of a start is one line of `up`."""
 
+import fcntl
 import json
+import os
 import shutil
 import socket
 import struct
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import binaries, cgroups, components, debian, images, layout, namespaces, pki
+from . import binaries, cgroups, components, debian, images, layout, namespaces, pki, reuse
 from .console import MissingError, say
 from .controlplane import answers
 from .layout import FIRST, Node, log_dir
 from .processes import NotReadyError, Process, start, tail, wait_ready, wait_until
+
+USUAL_NODES = 2
+HEALTH_PATIENCE_SECONDS = 30
+LOCKED_DIRECTORY = "/run"
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,8 @@ class Native:
 
     nodes: dict[int, Process]
     kubeconfig: Path
+    started_here: bool = False
+    """Whether this very call of `up` started it, and may therefore end it."""
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         done = subprocess.run(
@@ -37,36 +46,42 @@ class Native:
         return done.stdout
 
 
-def up(*, node_count: int = 2) -> Native:
-    """Reuses what runs and is healthy; otherwise removes what is left of it and starts anew."""
+def up(*, node_count: int | None = None) -> Native:
+    """Reuses what runs; starts anew where nothing does, or only what a crash has left.
+
+    A cluster that runs and does not fit is neither reused nor ended, but refused. Without a number it fits
+    whatever size it has, and a new one has two nodes.
+    """
     debian.need_root()
     debian.need(debian.FOR_CLUSTER)
-    if not 1 <= node_count <= layout.MOST_NODES:
+    if node_count is not None and not 1 <= node_count <= layout.MOST_NODES:
         raise MissingError(f"NODES={node_count}: between 1 and {layout.MOST_NODES}, please.")
     _need_visible_cache()
-    if (found := find()) and len(found.nodes) == node_count and _healthy(found):
-        say(f"reusing the cluster of {node_count} node(s)")
-        return found
-    down()
+    with _only_one_at_a_time():
+        if found := _reusable(node_count):
+            return found
+    # Minutes, the first time: nobody has to wait for these.
     programs = binaries.ensure(binaries.CLUSTER_PROGRAMS)
-    began = time.monotonic()
-    try:
-        cluster = _start(programs, layout.nodes(node_count))
-    except BaseException:
-        # Half a cluster helps nobody. The logs stay.
-        down()
-        raise
-    say(f"ready after {time.monotonic() - began:.1f} s: KUBECONFIG={cluster.kubeconfig}")
-    return cluster
+    with _only_one_at_a_time():
+        if found := _reusable(node_count):
+            return found
+        _remove()
+        return _start_or_remove(programs, layout.nodes(node_count or USUAL_NODES))
 
 
 def down() -> None:
     """Ends every process of the cluster and removes all but the cache: binaries, images, keys, logs."""
-    namespaces.close_nodes()
-    cgroups.remove()
-    layout.admin_kubeconfig().unlink(missing_ok=True)
-    for scratch in layout.state_dir().glob("node*/scratch"):
-        shutil.rmtree(scratch, ignore_errors=True)
+    debian.need_root()
+    with _only_one_at_a_time():
+        _remove()
+
+
+def down_if_still(cluster: Native) -> None:
+    """Ends this one, and no other that somebody has started in its place meanwhile."""
+    with _only_one_at_a_time():
+        found = find()
+        if found is None or found.nodes[FIRST.number] == cluster.nodes[FIRST.number]:
+            _remove()
 
 
 def find() -> Native | None:
@@ -75,17 +90,77 @@ def find() -> Native | None:
     return Native(nodes, layout.admin_kubeconfig()) if FIRST.number in nodes else None
 
 
-def left_over() -> list[str]:
-    """What `down` should have removed: empty, or it did not."""
-    links = [link.name for link in Path("/sys/class/net").iterdir() if link.name == layout.MACHINE_LINK]
-    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    return [
-        *(f"process {process.pid} of {process.name}" for process in namespaces.running().values()),
-        *(f"process {pid}, which waits for the end of a node" for pid in namespaces.still_ending()),
-        *(f"mount {mount}" for mount in mounts if mount.startswith(str(layout.state_dir()))),
-        *(f"interface {link}" for link in links),
-        *(f"cgroup {path}" for path in cgroups.left()),
-    ]
+def _reusable(node_count: int | None) -> Native | None:
+    """None: there is none, or it has crashed."""
+    found = find()
+    if found is None:
+        return None
+    seen = _look_at(found)
+    # As the kernel names the files of what runs: without links.
+    wanted = {name: binaries.program(name).resolve() for name in binaries.CLUSTER_PROGRAMS}
+    if why := reuse.belongs_elsewhere(seen, wanted):
+        raise _in_the_way(why)
+    if gone := reuse.crashed(seen):
+        say(f"the cluster that ran has crashed ({', '.join(gone)} missing): it is replaced")
+        return None
+    if why := reuse.other_size(seen, node_count):
+        raise _in_the_way(why)
+    # A busy machine answers late, and one late answer is no reason to give a cluster up.
+    if not wait_until(lambda: _healthy(found), seconds=HEALTH_PATIENCE_SECONDS, every=0.5):
+        raise _in_the_way(f"its nodes or its DNS were not ready for {HEALTH_PATIENCE_SECONDS} s")
+    say(f"reusing the cluster of {len(found.nodes)} node(s)")
+    return found
+
+
+def _look_at(cluster: Native) -> reuse.Seen:
+    programs = {number: namespaces.programs_inside(init) for number, init in cluster.nodes.items()}
+    size = namespaces.size_of_its_cluster(cluster.nodes[FIRST.number]) or len(cluster.nodes)
+    return reuse.Seen(programs, size)
+
+
+def _in_the_way(why: str) -> MissingError:
+    return MissingError(
+        f"A cluster runs on this machine, but {why}.\n"
+        "If nobody needs it any more: make cluster-down. All that is in it is lost then."
+    )
+
+
+@contextmanager
+def _only_one_at_a_time() -> Iterator[None]:
+    """Starts and ends of the machine's one cluster, whichever checkout or cache they come from.
+
+    The lock is on a directory that every machine has, so it leaves nothing behind.
+    """
+    lock = os.open(LOCKED_DIRECTORY, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another start or end of the cluster")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _remove() -> None:
+    namespaces.close_nodes()
+    cgroups.remove()
+    layout.admin_kubeconfig().unlink(missing_ok=True)
+    for scratch in layout.state_dir().glob("node*/scratch"):
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _start_or_remove(programs: dict[str, Path], nodes: list[Node]) -> Native:
+    began = time.monotonic()
+    try:
+        cluster = _start(programs, nodes)
+    except BaseException:
+        # Half a cluster helps nobody. The logs stay.
+        _remove()
+        raise
+    say(f"ready after {time.monotonic() - began:.1f} s: KUBECONFIG={cluster.kubeconfig}")
+    return cluster
 
 
 def _need_visible_cache() -> None:
@@ -100,7 +175,7 @@ def _need_visible_cache() -> None:
 def _start(programs: dict[str, Path], nodes: list[Node]) -> Native:
     shutil.rmtree(log_dir(), ignore_errors=True)
     keys = _keys(nodes)
-    inits = {node: namespaces.open_node(node) for node in nodes}
+    inits = {node: namespaces.open_node(node, node_count=len(nodes)) for node in nodes}
     first = inits[FIRST]
     namespaces.lay_cables(first, {node: init for node, init in inits.items() if node != FIRST})
     for node in nodes:
@@ -108,9 +183,8 @@ def _start(programs: dict[str, Path], nodes: list[Node]) -> Native:
 
     runtimes = {node: _start_runtime(node, init) for node, init in inits.items()}
     _start_api_server(first, programs, keys)
-    cluster = Native(
-        {node.number: init for node, init in inits.items()}, _kubeconfig(keys, pki.ADMIN, "admin")
-    )
+    numbered = {node.number: init for node, init in inits.items()}
+    cluster = Native(numbered, _kubeconfig(keys, pki.ADMIN, "admin"), started_here=True)
     _start_controllers(first, programs, keys)
     pause = images.pause_archive(layout.state_dir() / "pause.tar")
     for node, init in inits.items():

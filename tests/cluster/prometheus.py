@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from .console import MissingError, say
 from .controlplane import LOOPBACK, free_ports
 from .paths import cache_dir
@@ -123,8 +121,9 @@ def running_prometheus(
     programs = ensure()
     (port,) = free_ports(1)
     config = directory / "prometheus.yml"
+    # JSON is YAML.
     config.write_text(
-        yaml.safe_dump(
+        json.dumps(
             {
                 "global": {"scrape_interval": "500ms", "evaluation_interval": "500ms"},
                 "scrape_configs": [dict(scrape) for scrape in scrapes],

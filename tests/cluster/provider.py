@@ -4,15 +4,19 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import binaries, images, layout, native
-from .api import Api
+from . import binaries, images, kind, layout, native
+from .api import Api, Object
 from .console import MissingError, say
 from .processes import NotReadyError, Process, start, wait_until
+
+# The CRDs' rules use quantity(): since 1.28 a server knows it, and since 1.29 it takes new rules with it.
+LEAST_KUBERNETES = (1, 29)
 
 # A cluster that people rely on often says so in its name.
 PRODUCTION = re.compile(r"prod|prd|live", re.IGNORECASE)
@@ -50,32 +54,50 @@ class Cluster:
         self.kubectl("delete", "pod", name, "-n", namespace, "--grace-period=0", "--force")
 
 
+def chosen() -> str:
+    """By HEADRACE_CLUSTER."""
+    name = os.environ.get("HEADRACE_CLUSTER") or "native"
+    if name not in ("native", "kind", "current"):
+        raise MissingError(f"HEADRACE_CLUSTER={name}: native, kind or current, please.")
+    return name
+
+
+def wanted_nodes() -> int | None:
+    """By NODES; None where any number will do."""
+    wanted = os.environ.get("NODES")
+    if wanted and not wanted.isdigit():
+        raise MissingError(f"NODES={wanted}: a number, please.")
+    return int(wanted) if wanted else None
+
+
 @contextmanager
 def running_cluster(directory: Path) -> Iterator[Cluster]:
     """What was found running (`make cluster`) is left running; what was started here is ended here."""
-    match os.environ.get("HEADRACE_CLUSTER", "native"):
+    match chosen():
         case "native":
-            found = native.find()
+            own = native.up(node_count=wanted_nodes())
             try:
-                yield _native()
+                yield _native(own)
             finally:
-                if found is None:
-                    native.down()
+                if own.started_here:
+                    native.down_if_still(own)
         case "kind":
-            with _through_proxy("kind", _kind_kubectl(), directory, load=_load_into_kind) as cluster:
+            made = kind.up(node_count=wanted_nodes())
+            try:
+                command = [any_kubectl(), f"--kubeconfig={made.kubeconfig}"]
+                with _through_proxy("kind", command, directory, load=_loader(made)) as cluster:
+                    cluster.kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=180s")
+                    yield cluster
+            finally:
+                if made.started_here:
+                    made.down()
+        case _:
+            command = pinned_context([any_kubectl()])
+            with _through_proxy("current", command, directory, load=_already_there) as cluster:
                 yield cluster
-        case "current":
-            kubectl = [_any_kubectl()]
-            refuse_production(kubectl)
-            with _through_proxy("current", kubectl, directory, load=_already_there) as cluster:
-                yield cluster
-        case other:
-            raise MissingError(f"HEADRACE_CLUSTER={other}: native, kind or current, please.")
 
 
-def _native() -> Cluster:
-    cluster = native.up(node_count=int(os.environ.get("NODES", "2")))
-
+def _native(cluster: native.Native) -> Cluster:
     def load(image: ImageToLoad) -> None:
         if all(image.reference in images.names(node) for node in cluster.nodes.values()):
             return
@@ -89,35 +111,29 @@ def _native() -> Cluster:
     return Cluster("native", Api.from_kubeconfig(cluster.kubeconfig), kubectl, load, cluster.nodes)
 
 
-def _kind_kubectl() -> list[str]:
-    from pytest_kind import KindCluster
+def _loader(made: kind.Kind) -> Callable[[ImageToLoad], None]:
+    def load(image: ImageToLoad) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            made.load(image.archive(Path(scratch) / "load.tar"))
 
-    if shutil.which("docker") is None:
-        raise MissingError("HEADRACE_CLUSTER=kind needs Docker; `native` does not.")
-    found = shutil.which("kind")
-    cluster = KindCluster(
-        "headrace", image=os.environ.get("HEADRACE_KIND_IMAGE"), kind_path=Path(found) if found else None
-    )
-    cluster.create()
-    return [_any_kubectl(), f"--kubeconfig={cluster.kubeconfig_path}"]
-
-
-def _load_into_kind(image: ImageToLoad) -> None:
-    kind = shutil.which("kind") or next(map(str, Path(".pytest-kind/headrace").glob("kind-*")))
-    subprocess.run([kind, "load", "docker-image", "--name", "headrace", image.reference], check=True)
+    return load
 
 
 def _already_there(image: ImageToLoad) -> None:
-    """A foreign cluster pulls its images, by the names that images/build.py gives them."""
+    """A foreign cluster pulls its images, by the names that `python -m tests.e2e` prints."""
     if "HEADRACE_IMAGE_REPOSITORY" not in os.environ:
         raise MissingError(
             "HEADRACE_CLUSTER=current needs HEADRACE_IMAGE_REPOSITORY, from which this cluster can pull "
-            f"{image.reference.rpartition('/')[2]}: set it, run `python images/build.py`, push what it names."
+            f"{image.reference.rpartition('/')[2]}. Set it, run `python -m tests.e2e`, and push all images "
+            "that it names: operator, spark, services, ledger and foreign."
         )
 
 
-def refuse_production(kubectl: list[str]) -> None:
-    """Tests create and delete without asking: not where it could hurt, unless that very context is named."""
+def pinned_context(kubectl: list[str]) -> list[str]:
+    """kubectl for the context that is current now, whatever becomes current later.
+
+    Tests create and delete without asking: not where it could hurt, unless that very context is named.
+    """
     context = subprocess.run(
         [*kubectl, "config", "current-context"], capture_output=True, text=True, check=False
     )
@@ -128,6 +144,18 @@ def refuse_production(kubectl: list[str]) -> None:
         raise MissingError(
             f"The current context is {name!r}, which sounds like production. "
             f"If it is not: HEADRACE_CONTEXT={name}"
+        )
+    return [*kubectl, f"--context={name}"]
+
+
+def refuse_too_old(version: Object) -> None:
+    """As the API server tells it: {"major": "1", "minor": "35+"}."""
+    found = tuple(int(re.sub(r"\D.*", "", str(version.get(part))) or 0) for part in ("major", "minor"))
+    if found < LEAST_KUBERNETES:
+        least, has = (".".join(map(str, one)) for one in (LEAST_KUBERNETES, found))
+        raise MissingError(
+            f"This cluster is Kubernetes {has}, and Headrace needs {least} or newer: the CRDs would be "
+            "refused. With kind, HEADRACE_KIND_IMAGE names the node image."
         )
 
 
@@ -143,10 +171,12 @@ def _through_proxy(
         found = re.search(r"127\.0\.0\.1:\d+", log.read_text())
         if found is None:
             raise NotReadyError(f"kubectl proxy did not start: {log.read_text()}")
-        yield Cluster(name, Api.plain(f"http://{found[0]}"), tuple(kubectl), load, {})
+        api = Api.plain(f"http://{found[0]}")
+        refuse_too_old(api.get("/version").need())
+        yield Cluster(name, api, tuple(kubectl), load, {})
     finally:
         proxy.end()
 
 
-def _any_kubectl() -> str:
+def any_kubectl() -> str:
     return shutil.which("kubectl") or str(binaries.ensure(("kubectl",))["kubectl"])

@@ -101,3 +101,15 @@ def test_what_only_lies_in_the_checkout_stays_out_of_the_image(
         "jars/ours.jar",
     }
     assert (staged / "run.py").stat().st_mode & 0o777 == 0o644
+
+
+def test_uv_is_found_where_the_setup_puts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    uv = tmp_path / "headrace/uv-1.2.3/bin/uv"
+    uv.parent.mkdir(parents=True)
+    uv.touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert build.find_uv() == str(uv)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
+    with pytest.raises(build.BuildError, match="make setup"):
+        build.find_uv()

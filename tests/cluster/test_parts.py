@@ -168,20 +168,20 @@ def a_kubectl_in(context: str, directory: Path) -> list[str]:
 @pytest.mark.parametrize("context", ["prod-eu", "acme-PRODUCTION", "prd1", "live"])
 def test_a_context_that_sounds_like_production_is_refused(context: str, tmp_path: Path):
     with pytest.raises(MissingError, match=f"HEADRACE_CONTEXT={context}"):
-        provider.refuse_production(a_kubectl_in(context, tmp_path))
+        provider.pinned_context(a_kubectl_in(context, tmp_path))
 
 
 def test_a_context_named_by_its_full_name_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     kubectl = a_kubectl_in("product-tests", tmp_path)
     with pytest.raises(MissingError):
-        provider.refuse_production(kubectl)
+        provider.pinned_context(kubectl)
     monkeypatch.setenv("HEADRACE_CONTEXT", "product-tests")
-    assert provider.refuse_production(kubectl) is None
+    assert provider.pinned_context(kubectl) == [*kubectl, "--context=product-tests"]
 
 
 def test_no_current_context_is_said(tmp_path: Path):
     with pytest.raises(MissingError, match="no current context"):
-        provider.refuse_production(a_kubectl_in("", tmp_path))
+        provider.pinned_context(a_kubectl_in("", tmp_path))
 
 
 def test_an_unknown_kind_of_cluster_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

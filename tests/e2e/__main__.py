@@ -3,23 +3,27 @@
 Inside a test it would count against that test's time limit.
 """
 
-import os
 import sys
 
 from images import build
 
-from tests.cluster import binaries
+from tests.cluster import binaries, provider
 from tests.cluster.console import MissingError, say
-from tests.e2e.testimages import SERVICES, s3_server
+from tests.e2e.testimages import FOREIGN, LEDGER, SERVICES, s3_server
 
 
 def main() -> int:
-    own_cluster = os.environ.get("HEADRACE_CLUSTER", "native") == "native"
     try:
+        own_cluster = provider.chosen() == "native"
         binaries.ensure((*(binaries.CLUSTER_PROGRAMS if own_cluster else ()), "kubectl", s3_server(), "helm"))
         for image in build.IMAGES.values():
             build.build(image)
-        SERVICES.build()
+        # The last two are for a few long tests, which build them where they can be loaded.
+        for image in (SERVICES,) if own_cluster else (SERVICES, LEDGER, FOREIGN):
+            image.build()
+        if not own_cluster:
+            references = [image.reference for image in (*build.IMAGES.values(), SERVICES, LEDGER, FOREIGN)]
+            sys.stdout.write("\n".join(references) + "\n")
     except (MissingError, build.BuildError) as problem:
         say(str(problem))
         return 1

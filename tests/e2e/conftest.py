@@ -10,7 +10,7 @@ from tests.cluster.api import Api
 from tests.cluster.console import MissingError
 from tests.cluster.processes import wait_until
 from tests.cluster.provider import Cluster, running_cluster
-from tests.e2e.install import Installed, installed
+from tests.e2e.install import Installed, installed, refuse_foreign_release
 from tests.e2e.kafka_counts import Topic
 from tests.e2e.services import Services, start_services
 from tests.e2e.streamjobs import Job
@@ -24,6 +24,7 @@ JOBS, CRAMPED, RESTORED = NAMESPACES = "e2e-jobs", "e2e-cramped", "e2e-restored"
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     try:
         with running_cluster(tmp_path_factory.mktemp("cluster")) as running:
+            refuse_foreign_release(running)
             yield running
     except MissingError as missing:
         pytest.exit(str(missing), returncode=2)

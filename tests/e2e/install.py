@@ -1,6 +1,7 @@
 """Headrace as its users get it: the chart, installed by real Helm, under the chart's own rights."""
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any
 
 from headrace.core.manifests import Platform
 from tests.cluster import binaries
+from tests.cluster.console import MissingError
 from tests.cluster.processes import NotReadyError
 from tests.cluster.provider import Cluster
 
@@ -54,6 +56,7 @@ class Installed:
 
 @contextmanager
 def installed(cluster: Cluster, platform: Platform, *, job_namespaces: list[str]) -> Iterator[Installed]:
+    refuse_foreign_release(cluster)
     helm = _Helm(cluster)
     helm(
         "upgrade",
@@ -73,7 +76,7 @@ def installed(cluster: Cluster, platform: Platform, *, job_namespaces: list[str]
 class _Helm:
     def __init__(self, cluster: Cluster) -> None:
         program = binaries.ensure(("helm",))["helm"]
-        self._command = [str(program), "--namespace", NAMESPACE, *_connection(cluster)]
+        self._command = [str(program), "--namespace", NAMESPACE, *connection_flags(cluster.kubectl_command)]
 
     def __call__(self, *arguments: str, stdin: dict[str, Any] | None = None) -> str:
         values = ["--values", "-"] if stdin is not None else []
@@ -89,9 +92,32 @@ class _Helm:
         return done.stdout
 
 
-def _connection(cluster: Cluster) -> list[str]:
-    """As kubectl is told: the same kubeconfig, or the current context."""
-    return [flag for flag in cluster.kubectl_command if flag.startswith("--kubeconfig=")]
+def connection_flags(kubectl: tuple[str, ...]) -> list[str]:
+    """As kubectl is told: the same kubeconfig, or the same context."""
+    flags = [flag for flag in kubectl if flag.startswith(("--kubeconfig=", "--context="))]
+    return [flag.replace("--context=", "--kube-context=", 1) for flag in flags]
+
+
+def refuse_foreign_release(cluster: Cluster) -> None:
+    """Tests would take it over and remove it at their end. On clusters of our own it is an earlier run's."""
+    if cluster.name != "current":
+        return
+    listed = _Helm(cluster)("list", "--all-namespaces", "--all", "--output", "json")
+    if found := releases_of_headrace(json.loads(listed)):
+        raise MissingError(
+            f"Headrace is installed in this cluster ({', '.join(found)}): the tests would take it over, and "
+            "remove it at their end. Choose another cluster, or, if it is an earlier run's: "
+            f"helm uninstall {RELEASE} -n {NAMESPACE}"
+        )
+
+
+def releases_of_headrace(listed: list[dict[str, Any]]) -> list[str]:
+    """Of `helm list`: by the chart, whatever the release is called, since the CRDs are one cluster's."""
+    return [
+        f"release {one['name']} in namespace {one['namespace']}"
+        for one in listed
+        if one["name"] == RELEASE or re.fullmatch(r"headrace-\d.*", one["chart"])
+    ]
 
 
 def _values(platform: Platform, job_namespaces: list[str]) -> dict[str, Any]:

@@ -51,9 +51,11 @@ class Nodes:
         assert wait_until(reached, seconds=seconds, every=1), f"node{node} never had Ready={ready}"
 
 
-def own_nodes(cluster: Cluster) -> Nodes:
+def own_nodes(cluster: Cluster, *, at_least: int = 1) -> Nodes:
     if not cluster.nodes:
         pytest.skip("needs nodes that are processes of this machine: HEADRACE_CLUSTER=native")
+    if len(cluster.nodes) < at_least:
+        pytest.skip(f"needs {at_least} nodes, and this cluster has {len(cluster.nodes)}")
     return Nodes(cluster)
 
 

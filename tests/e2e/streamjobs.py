@@ -161,6 +161,17 @@ class Job:
         answer = self.cluster.api.get(path)
         return answer.body["status"].get("readyReplicas", 0) if answer.ok else 0
 
+    def report(self) -> Object:
+        """What the driver's agent says of its one query."""
+        asked = ["python3", "-m", "headrace_jobs.harness.ask", "--run-file", "/etc/headrace/run/run.json"]
+        inside = ["exec", "-n", self.namespace, self.driver()["metadata"]["name"], "-c", "driver", "--"]
+        (query,) = json.loads(self.cluster.kubectl(*inside, *asked, "/v1/status"))["queries"]
+        return query
+
+    def batches_on(self, executors: int) -> set[int]:
+        """The newest committed batches at whose end so many executors were registered with the driver."""
+        return {number for number, _, _, there, _ in self.report()["batches"] if there == executors}
+
     def events(self) -> list[Object]:
         path = f"/api/v1/namespaces/{self.namespace}/events"
         selector = f"involvedObject.kind=StreamJob,involvedObject.name={self.name}"

@@ -76,8 +76,8 @@ def target(job: Job) -> int:
 
 
 def explain(job: Job, *more: str) -> str:
-    kubeconfig = next(flag for flag in job.cluster.kubectl_command if flag.startswith("--kubeconfig="))
-    arguments = ["explain", job.name, "-n", job.namespace, *kubeconfig.split("=", 1), *more]
+    # The kubeconfig, or the context: the plugin takes the flags that kubectl takes.
+    arguments = ["explain", job.name, "-n", job.namespace, *job.cluster.kubectl_command[1:], *more]
     result = CliRunner().invoke(kubectl_streamjob, arguments)
     assert result.exit_code == 0, result.output
     return result.output
@@ -122,24 +122,13 @@ def test_a_broker_that_is_away_freezes_the_number(job: Job, services: Services):
         nodes.signal_container(kafka, "kafka", signal.SIGCONT)
 
 
-def report(job: Job) -> dict:
-    """What the driver's agent says of its one query."""
-    asked = ["python3", "-m", "headrace_jobs.harness.ask", "--run-file", "/etc/headrace/run/run.json"]
-    driver = job.driver()["metadata"]["name"]
-    text = job.cluster.kubectl(
-        "exec", "-n", job.namespace, driver, "-c", "driver", "--", *asked, "/v1/status"
-    )
-    (query,) = json.loads(text)["queries"]
-    return query
-
-
 def test_partitions_that_are_added_are_noticed(job: Job, topic: Topic, services: Services):
     driver = job.wait_ready()
     services.add_partitions(topic.name, partitions=9)
     topic.produce(400)
 
     def seen() -> set[str]:
-        return set(((report(job)["lag"] or {}).get("offsets") or {}).get("partitions") or {})
+        return set(((job.report()["lag"] or {}).get("offsets") or {}).get("partitions") or {})
 
     wanted = {f"{topic.name}/{number}" for number in range(9)}
     job.wait(lambda: seen() == wanted, what="nine partitions in the driver's report", seconds=120)

@@ -28,6 +28,7 @@ def test_every_node_is_ready(cluster: Cluster):
         for condition in node["status"]["conditions"]
         if condition["type"] == "Ready"
     ]
+    assert nodes
     assert ready == ["True"] * len(nodes)
 
 
@@ -60,3 +61,15 @@ def test_the_restricted_standard_is_enforced(api: Api, namespace: str):
     refused = api.create(f"/api/v1/namespaces/{namespace}/pods", a_pod(hostNetwork=True))
     assert refused.status == 403
     assert "restricted" in refused.message
+
+
+def test_a_network_policy_is_accepted(api: Api, namespace: str):
+    """Whether it is enforced is the network plugin's business: see tests/cluster/README.md."""
+    policy = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "nobody"},
+        "spec": {"podSelector": {}, "policyTypes": ["Ingress"]},
+    }
+    path = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"
+    assert api.create(path, policy).need()["spec"]["policyTypes"] == ["Ingress"]

@@ -42,6 +42,7 @@ def job(job_named: Callable[..., Job], services: Services, topic: Topic) -> Iter
 @pytest.fixture
 def on_node_2(job: Job) -> Object:
     """The driver, which an earlier test may have made flee to node 1."""
+    own_nodes(job.cluster, at_least=2)
     before = job.wait_ready()
     if before["spec"]["nodeName"] == "node2":
         return before

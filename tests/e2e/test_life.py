@@ -5,6 +5,7 @@ and leaves it so. What it counted is exact after every one of them.
 import signal
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -78,35 +79,54 @@ def test_a_platform_team_finds_the_jobs_numbers_in_the_operators_metrics(
 
 def test_scaling_keeps_the_driver_and_misses_no_batch(job: Job, topic: Topic, services: Services):
     before = job.driver()["metadata"]["uid"]
-    stop = threading.Event()
-
-    def steadily() -> None:
-        while not stop.is_set():
-            topic.produce(500, rate=100)
-
-    load = threading.Thread(target=steadily)
-    load.start()
-    try:
-        for replicas in (3, 1):
-            job.cluster.kubectl("scale", "sj", "counts", "-n", job.namespace, f"--replicas={replicas}")
-            job.wait(
-                lambda wanted=replicas: job.executors_ready() == wanted,
-                what=f"{replicas} executors",
-                seconds=240,
-            )
-            job.wait(
-                lambda wanted=replicas: job.status()["executors"]["ready"] == wanted,
-                what=f"{replicas} executors in the status",
-                seconds=60,
-            )
-    finally:
-        stop.set()
-        load.join()
+    seen: dict[int, set[int]] = {}
+    with ThreadPoolExecutor(max_workers=1) as others:
+        stop = threading.Event()
+        load = others.submit(_produce_until, stop, topic)
+        try:
+            for replicas in (3, 1):
+                known = set[int]().union(*seen.values())
+                job.cluster.kubectl("scale", "sj", "counts", "-n", job.namespace, f"--replicas={replicas}")
+                job.wait(
+                    lambda wanted=replicas: job.executors_ready() == wanted,
+                    what=f"{replicas} executors",
+                    seconds=240,
+                )
+                job.wait(
+                    lambda wanted=replicas: job.status()["executors"]["ready"] == wanted,
+                    what=f"{replicas} executors in the status",
+                    seconds=60,
+                )
+                seen[replicas] = _batches_after(job, known, executors=replicas, count=3)
+        finally:
+            stop.set()
+        # Whatever went wrong with the load is told here.
+        load.result()
     topic.wait_exact()
     assert job.driver()["metadata"]["uid"] == before
     offsets, commits = committed(services, f"{job.store_prefix()}/run-1")
     assert commits == set(range(min(commits), max(commits) + 1))
     assert max(offsets) - max(commits) <= 1
+
+
+def _produce_until(stop: threading.Event, topic: Topic) -> None:
+    while not stop.is_set():
+        topic.produce(500, rate=100)
+
+
+def _batches_after(job: Job, known: set[int], *, executors: int, count: int) -> set[int]:
+    """Batches newer than those known that ended with so many executors: a pod that is ready may not have
+    found its driver yet.
+    """
+    found: set[int] = set()
+
+    def enough() -> bool:
+        nonlocal found
+        found = {number for number in job.batches_on(executors) if number > max(known, default=-1)}
+        return len(found) >= count
+
+    job.wait(enough, what=f"{count} batches on {executors} executors", seconds=120)
+    return found
 
 
 def test_a_killed_executor_is_replaced_under_the_same_driver(job: Job, topic: Topic):

@@ -46,11 +46,20 @@ _POD = {
     "patch": {"spec": {"hostAliases": [{"ip": "127.0.0.1", "hostnames": ["a"]}]}},
 }
 
+# What has defaults of its own inside lists and references, without them.
+_TERSE_POD = {
+    "envFrom": [{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "keys"}}],
+    "volumes": [{"name": "tmp", "emptyDir": {}}],
+    "volumeMounts": [{"name": "tmp", "mountPath": "/scratch"}],
+    "tolerations": [{"key": "spot", "value": "yes", "effect": "NoSchedule"}],
+}
+
 GOOD: dict[str, Manifest] = {
     "the smallest job": a_job(),
     "a module": a_job(application={"module": "acme.jobs.clicks"}),
     "code in the image": a_job(application={"file": "local:///opt/app/job.py"}),
     "code in a ConfigMap": a_job(application={"configMap": {"name": "code", "key": "main.py"}}),
+    "code under the usual key": a_job(application={"configMap": {"name": "code"}}),
     "everything beside the code": a_job(
         application={
             "file": "s3://acme-jobs/a/b/clicks.py",
@@ -61,6 +70,7 @@ GOOD: dict[str, Manifest] = {
         }
     ),
     "a pod with everything": a_job(driver={**_POD, "evictions": "Block"}, executors={**_POD, "count": 3}),
+    "pods in few words": a_job(driver=_TERSE_POD, executors=_TERSE_POD),
     "an image by digest": a_job(
         image=f"registry.example.com:5000/team/job@sha256:{'0' * 64}",
         imagePullPolicy="IfNotPresent",
@@ -96,6 +106,7 @@ GOOD: dict[str, Manifest] = {
     "a directory": a_job(checkpoint={"location": "file:///var/streams"}),
     "S3 settings without a location": a_job(checkpoint={"s3": {"region": "eu-central-1"}}),
     "state": a_job(state={"partitions": 64, "memory": "1Gi"}, executors={"memory": "8Gi"}),
+    "Kafka in the open": a_job(kafka={"bootstrapServers": "a:9092"}),
     "Kafka with a password": a_job(
         kafka={
             "bootstrapServers": "a:9092,b.example.com:9092",
@@ -130,6 +141,9 @@ GOOD: dict[str, Manifest] = {
         },
         executors={"count": 2},
         objectives={"latency": "500ms"},
+    ),
+    "left alone at noon": a_job(
+        autoscaling={"max": 8, "blackoutWindows": [{"schedule": "0 12 * * *", "duration": "30m"}]}
     ),
     "asleep without work": a_job(autoscaling={"max": 8, "idle": {}}),
     "asleep as it is asked to": a_job(
@@ -175,6 +189,12 @@ GOOD: dict[str, Manifest] = {
         deletionPolicy="Delete",
         lostNode="Force",
         logs={"sparkEvents": True},
+    ),
+    "objects with nothing in them": a_job(
+        state={}, savepoints={}, upgrade={}, restart={}, watchdog={}, logs={}, trigger={}
+    ),
+    "objects in objects with nothing in them": a_job(
+        upgrade={"rehearsal": {}, "standby": {}}, restart={"backoff": {}}
     ),
     "an event log of its own": a_job(sparkConf={"spark.eventLog.dir": "s3a://acme-history/spark"}),
     "nulls are nothing": a_job(executors=None, image=None),
