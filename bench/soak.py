@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.soak_compare import (
+    Constant,
     Errors,
     errors,
     platform_constants,
@@ -41,7 +42,7 @@ from bench.soak_compare import (
 from bench.soak_fit import Fit, fit
 from bench.soak_record import Batch, Commit, Record
 
-from headrace.simulate.parameters import DEFAULT, Parameters
+from headrace.simulate.parameters import DEFAULT
 from headrace.simulate.picture import picture
 
 if TYPE_CHECKING:
@@ -118,13 +119,15 @@ def report(record: Record) -> None:
         replace(as_it_stands[0], scaler="simulator, as it stands"),
     ]
     (RESULTS / "soak.svg").write_text(picture("A compressed day", after, shown, subtitle=about))
-    constants = table_of_constants(platform_constants(_of_the_job(record), fitted))
-    (RESULTS / "soak.constants.txt").write_text(constants + "\n")
-    sys.stderr.write("\n".join([*record.decisions, constants, ""]))
+    table = table_of_constants(constants(record))
+    (RESULTS / "soak.constants.txt").write_text(table + "\n")
+    sys.stderr.write("\n".join([*record.decisions, table, ""]))
 
 
-def _of_the_job(record: Record) -> Parameters:
-    return replace(DEFAULT, partitions=record.partitions, shuffle_partitions=record.shuffle_partitions)
+def constants(record: Record) -> list[Constant]:
+    """What the record says of the constants in the simulator's file."""
+    job = replace(DEFAULT, partitions=record.partitions, shuffle_partitions=record.shuffle_partitions)
+    return platform_constants(job, fit(record))
 
 
 def _of_errors(found: Errors, prefix: str) -> list[tuple[str, float, str]]:

@@ -3,15 +3,16 @@
 import argparse
 import json
 import random
+import re
 import threading
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 from bench import soak
 from bench.soak import GOALS, day, play, report
 from bench.soak_compare import (
     errors,
-    platform_constants,
     predicted,
     real_result,
     scenario,
@@ -20,6 +21,7 @@ from bench.soak_compare import (
 from bench.soak_fit import busiest_core, fit, ran_by, robust, startups
 from bench.soak_record import Batch, Commit, Executor, Move, Record, Sample
 
+from headrace.simulate import parameters
 from headrace.simulate.parameters import DEFAULT
 from headrace.simulate.run import Result
 from tests.e2e.kafka_tool import _moments
@@ -257,13 +259,27 @@ def test_pods_are_paid_for_while_they_are_there():
 
 
 def test_constants_say_what_they_were_made_of():
-    found = platform_constants(DEFAULT, fit(a_record(commits=())))
+    found = soak.constants(a_record(commits=()))
     by_name = {one.name: one for one in found}
     assert by_name["startup_median_seconds"].found == 34
     assert by_name["startup_sigma"].found is None  # of four starts nobody can tell
     text = table_of_constants(found)
     assert "startup_median_seconds   35 -> 34" in text and "(4 starts)" in text
     assert "commit_median_seconds    0.35 stays" in text
+
+
+def test_every_constant_of_the_simulator_says_where_it_comes_from():
+    """And `measured` is what the record that lies beside the bench gives: nothing else, and all of it."""
+    text = Path(parameters.__file__).read_text()
+    said = dict(
+        re.findall(r"^    (\w+): \w+ = [^#]+  # (chosen|known|measured|assumed)\b", text, re.MULTILINE)
+    )
+    assert said.keys() == {one.name for one in fields(parameters.Parameters)}
+    measured = {name: getattr(DEFAULT, name) for name, source in said.items() if source == "measured"}
+    kept = soak.ROOT / "bench/records/soak.json"
+    found = soak.constants(Record.from_json(json.loads(kept.read_text()))) if kept.exists() else []
+    given = {one.name: one.found for one in found if one.found is not None}
+    assert measured == pytest.approx(given, rel=0.01)
 
 
 # ---- the run
