@@ -6,7 +6,6 @@ Nothing here waits without a limit, and whoever does not answer is asked again a
 from __future__ import annotations
 
 import http.client
-import json
 import subprocess
 import sys
 import time
@@ -17,12 +16,12 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from bench.soak_record import Batch, Commit, Executor, Move, Sample
 from images import build
 from tests.cluster.processes import NotReadyError
 from tests.cluster.provider import Cluster, running_cluster
+from tests.e2e.driver_says import agent_says, executors_in_books
 from tests.e2e.install import installed
 from tests.e2e.kafka_counts import Topic
 from tests.e2e.services import start_services
@@ -48,12 +47,6 @@ UNREACHABLE = (
     KeyError,
     TypeError,
 )
-_ASK = ["python3", "-m", "headrace_jobs.harness.ask", "--run-file", "/etc/headrace/run/run.json"]
-# Spark's own books, from inside the driver's pod; its web interface listens on every address there.
-_BOOKS = """import json, sys, urllib.request as r
-place = "http://localhost:" + sys.argv[1] + "/api/v1/applications"
-def get(path): return json.load(r.urlopen(place + path, timeout=10))
-print(json.dumps(get("/" + get("")[0]["id"] + "/allexecutors")))"""
 
 
 @dataclass(frozen=True)
@@ -122,7 +115,7 @@ class Stage:
     def _look(self) -> Seen:
         executors = self.job.status().get("executors", {})
         pods = [one for one in self.job.pods("executor") if one["status"].get("phase") in _THERE]
-        report = json.loads(self._in_driver(*_ASK, "/v1/status"))
+        report = agent_says(self.job, "/v1/status")
         (query,) = report["queries"]
         offsets = query["lag"].get("offsets") or {}
         ends = [one[0] for _, one in sorted((offsets.get("partitions") or {}).items())]
@@ -152,8 +145,6 @@ class Stage:
         return _or_none("Spark's books", self._books)
 
     def _books(self) -> tuple[Executor, ...]:
-        port = urlsplit(json.loads(self._in_driver(*_ASK, "/v1/status"))["uiUrl"]).port
-        told = json.loads(self._in_driver("python3", "-c", _BOOKS, str(port)))
         return tuple(
             Executor(
                 one["id"],
@@ -162,21 +153,14 @@ class Stage:
                 one["failedTasks"],
                 one["completedTasks"],
             )
-            for one in told
-            if one["id"] != "driver"
+            for one in executors_in_books(self.job)
         )
 
     def decisions(self) -> tuple[str, ...] | None:
         def told() -> tuple[str, ...]:
-            ring = json.loads(self._in_driver(*_ASK, "/v1/scaling"))
-            return tuple(one["message"] for one in ring["decisions"])
+            return tuple(one["message"] for one in agent_says(self.job, "/v1/scaling")["decisions"])
 
         return _or_none("the decisions", told)
-
-    def _in_driver(self, *command: str) -> str:
-        driver = self.job.driver()["metadata"]["name"]
-        where = ["-n", self.job.namespace, driver, "-c", "driver"]
-        return self.job.cluster.kubectl("exec", *where, "--", *command)
 
     def exact(self, *, seconds: float) -> bool | None:
         """Whether all that was produced is counted, and once. None: nobody could tell in that time."""
