@@ -15,7 +15,7 @@ from headrace.simulate.run import Result
 from headrace.simulate.scaler import Fixed, Scaler
 from headrace.simulate.scenario import Scenario
 
-OURS, ORACLE = "headrace", "oracle"
+OURS, ORACLE, STATIC = "headrace", "oracle", "static-peak"
 # Two-sided 95 % of Student's distribution, by degrees of freedom.
 _STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
 TUNED_LAG_SECONDS = 15.0
@@ -67,7 +67,7 @@ def scalers(scenario: Scenario) -> dict[str, Callable[[], Scaler]]:
         "hpa-cpu-tuned": lambda: CpuHpa("hpa-cpu-tuned", p, target=TUNED_CPU_TARGET),
         "flink": lambda: Flink("flink", p, in_place=False),
         "flink-live": lambda: Flink("flink-live", p, in_place=True),
-        "static-peak": lambda: Fixed(peak, "static-peak"),
+        STATIC: lambda: Fixed(peak, STATIC),
     }
 
 

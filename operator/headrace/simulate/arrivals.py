@@ -48,18 +48,24 @@ class Partitions:
     """How what arrives spreads over partitions, also when that changes."""
 
     def __init__(self, shares: Sequence[float]) -> None:
-        self.shares = list(shares)
-        self._since = 0.0
-        self._base = [0.0] * len(shares)
+        # From how many rows on, what each partition had by then, and how it goes on.
+        self._since = [0.0]
+        self._spreads = [([0.0] * len(shares), list(shares))]
+
+    @property
+    def shares(self) -> list[float]:
+        return self._spreads[-1][1]
 
     def change(self, shares: Sequence[float], total: float) -> None:
-        self._base = self.offsets(total)
-        self._since, self.shares = total, list(shares)
+        base = self.offsets(total)
+        self._since.append(total)
+        self._spreads.append((base, list(shares)))
 
     def offsets(self, total: float) -> list[float]:
-        """Of each partition. What was read before a change counts by the shares of now: near enough."""
-        more = total - self._since
-        return [max(0.0, base + more * share) for base, share in zip(self._base, self.shares, strict=True)]
+        """Of each partition, when so many rows had come in all: each by the shares of its time."""
+        index = max(0, bisect_right(self._since, total) - 1)
+        more = total - self._since[index]
+        return [base + more * share for base, share in zip(*self._spreads[index], strict=True)]
 
 
 def with_hot(shares: Sequence[float], part: float) -> list[float]:

@@ -23,6 +23,8 @@ class Scenario:
     faults: tuple[Fault, ...] = ()
     # Core seconds per row; None: so that the trace's peak suits the largest number of executors.
     row_cost: float | None = None
+    # Of the partitions, in what arrives; None: by chance.
+    shares: tuple[float, ...] | None = None
 
     @cached_property
     def peak(self) -> float:
@@ -47,7 +49,10 @@ class Scenario:
         return (0.0, *(cost.sustained(number, batch_seconds=self.batch_seconds) for number in numbers))
 
     def cost(self, seed: int) -> BatchCost:
-        return BatchCost(self.parameters, self.core_seconds_per_row, self.peak, seed)
+        cost = BatchCost(self.parameters, self.core_seconds_per_row, self.peak, seed)
+        if self.shares is not None:
+            cost.shares = list(self.shares)
+        return cost
 
     def arrivals(self, seed: int) -> Arrivals:
         return Arrivals(self.trace, self.parameters, seed)
