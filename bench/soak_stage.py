@@ -21,10 +21,10 @@ from bench.soak_record import Batch, Commit, Executor, Move, Sample
 from images import build
 from tests.cluster.processes import NotReadyError
 from tests.cluster.provider import Cluster, running_cluster
-from tests.e2e.driver_says import agent_says, executors_in_books
 from tests.e2e.install import installed
 from tests.e2e.kafka_counts import Topic
 from tests.e2e.services import start_services
+from tests.e2e.spark_books import executors_in_books
 from tests.e2e.streamjobs import Job, a_spec
 from tests.e2e.test_autoscaling import SLOW_COUNT
 from tests.e2e.testimages import SERVICES, product_image
@@ -115,7 +115,7 @@ class Stage:
     def _look(self) -> Seen:
         executors = self.job.status().get("executors", {})
         pods = [one for one in self.job.pods("executor") if one["status"].get("phase") in _THERE]
-        report = agent_says(self.job, "/v1/status")
+        report = self.job.agent_says("/v1/status")
         (query,) = report["queries"]
         offsets = query["lag"].get("offsets") or {}
         ends = [one[0] for _, one in sorted((offsets.get("partitions") or {}).items())]
@@ -158,7 +158,7 @@ class Stage:
 
     def decisions(self) -> tuple[str, ...] | None:
         def told() -> tuple[str, ...]:
-            return tuple(one["message"] for one in agent_says(self.job, "/v1/scaling")["decisions"])
+            return tuple(one["message"] for one in self.job.agent_says("/v1/scaling")["decisions"])
 
         return _or_none("the decisions", told)
 

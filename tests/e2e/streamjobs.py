@@ -163,10 +163,16 @@ class Job:
 
     def report(self) -> Object:
         """What the driver's agent says of its one query."""
-        asked = ["python3", "-m", "headrace_jobs.harness.ask", "--run-file", "/etc/headrace/run/run.json"]
-        inside = ["exec", "-n", self.namespace, self.driver()["metadata"]["name"], "-c", "driver", "--"]
-        (query,) = json.loads(self.cluster.kubectl(*inside, *asked, "/v1/status"))["queries"]
+        (query,) = self.agent_says("/v1/status")["queries"]
         return query
+
+    def agent_says(self, path: str) -> Object:
+        asked = ["python3", "-m", "headrace_jobs.harness.ask", "--run-file", "/etc/headrace/run/run.json"]
+        return json.loads(self.in_driver(*asked, path))
+
+    def in_driver(self, *command: str) -> str:
+        inside = ["exec", "-n", self.namespace, self.driver()["metadata"]["name"], "-c", "driver", "--"]
+        return self.cluster.kubectl(*inside, *command)
 
     def batches_on(self, executors: int) -> set[int]:
         """The newest committed batches at whose end so many executors were registered with the driver."""

@@ -13,11 +13,11 @@ from click.testing import CliRunner
 
 from headrace.cli.kubectl import main as kubectl_streamjob
 from tests.cluster.processes import wait_until
-from tests.e2e.driver_says import agent_says, executors_in_books
 from tests.e2e.hpa import ExternalMetric, autoscaler
 from tests.e2e.kafka_counts import Topic
 from tests.e2e.nodes import own_nodes
 from tests.e2e.services import Services
+from tests.e2e.spark_books import executors_in_books
 from tests.e2e.streamjobs import Job, a_spec
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800, func_only=True)]
@@ -97,10 +97,10 @@ def test_executors_follow_the_load_from_one_to_three_and_back(job: Job, topic: T
     with load(topic, rate=5, seconds=420):
         job.wait(lambda: target(job) == 1, what="a target of one", seconds=900)
         job.wait(lambda: len(job.pods("executor")) == 1, what="one executor", seconds=120)
-        job.wait(lambda: report(job)["batches"][-1][3] == 1, what="a batch on one executor", seconds=120)
+        job.wait(lambda: job.report()["batches"][-1][3] == 1, what="a batch on one executor", seconds=120)
     # What going down cost: no task, and the state that others had to load held no batch up for long.
     assert failed_tasks(job) == failed
-    reloading = seconds_after_moves_down(report(job)["batches"])
+    reloading = seconds_after_moves_down(job.report()["batches"])
     assert reloading and max(reloading) < OBJECTIVE_SECONDS, reloading
     topic.wait_exact(seconds=300)
     assert job.driver()["metadata"]["uid"] == driver["metadata"]["uid"]
@@ -114,12 +114,6 @@ def test_executors_follow_the_load_from_one_to_three_and_back(job: Job, topic: T
     assert "counts: a batch takes" in shown
     # The ring lies in the job's own store, where no operator goes.
     assert "ring.json" in topic.services.objects(f"{job.store_prefix()}/_scaling")
-
-
-def report(job: Job) -> dict[str, Any]:
-    """What the driver's agent says of its one query."""
-    (query,) = agent_says(job, "/v1/status")["queries"]
-    return query
 
 
 def failed_tasks(job: Job) -> int:
