@@ -70,7 +70,7 @@ def test_a_platform_team_finds_the_jobs_numbers_in_the_operators_metrics(
 
     # The driver looks at the broker now and then, not with every batch.
     caught_up = {"headrace_job_lag_rows": 0, "headrace_job_state_rows": KEYS}
-    job.wait(lambda: caught_up.items() <= told().items(), what="all rows in the metrics", seconds=90)
+    job.wait(lambda: caught_up.items() <= told().items(), what="all rows in the metrics", seconds=180)
     numbers = told()
     assert numbers["headrace_job_committed_batch"] >= 0
     assert numbers["headrace_job_ready"] == 1

@@ -73,9 +73,13 @@ class Job:
     def driver(self):
         return {"metadata": {"name": "driver", "uid": "u"}}
 
-    def kubectl(self, *arguments):
-        self.asked.append(arguments)
-        return json.dumps(BOOKS if "-c" in arguments[6:] else self.said)
+    def agent_says(self, path):
+        self.asked.append((path,))
+        return self.said
+
+    def in_driver(self, *command):
+        self.asked.append(command)
+        return json.dumps(BOOKS)
 
 
 def test_a_look_takes_the_moments_that_the_agent_tells():
