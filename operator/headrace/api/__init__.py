@@ -16,10 +16,12 @@ from headrace.api.names import (
     RESTORE_ANNOTATION,
     ROLLBACK_ANNOTATION,
     SAVEPOINT_FINALIZER,
+    VERIFY_ANNOTATION,
     VERSION,
 )
 from headrace.api.quantities import Duration, Memory
 from headrace.api.savepoint import (
+    Check,
     SavedQuery,
     StreamSavepoint,
     StreamSavepointSpec,
@@ -58,6 +60,7 @@ __all__ = [
     "RESTORE_ANNOTATION",
     "ROLLBACK_ANNOTATION",
     "SAVEPOINT_FINALIZER",
+    "VERIFY_ANNOTATION",
     "VERSION",
     "Activation",
     "Application",
@@ -66,6 +69,7 @@ __all__ = [
     "Beginning",
     "Candidate",
     "Change",
+    "Check",
     "Collection",
     "Condition",
     "Duration",

@@ -107,6 +107,17 @@ class Verification(StatusModel):
     message: str = plain_field("What was found.", default="")
 
 
+class Check(StatusModel):
+    """The answer to a request to check a savepoint again."""
+
+    asked: str = plain_field("The value of the annotation `headrace.dev/verify` it answers.")
+    level: Literal["None", "Objects", "State"] = plain_field(
+        "How far it was found good: `None` where it is damaged, or could not be looked at.", default="None"
+    )
+    message: str = plain_field("What was found, or why nobody could look.", default="")
+    at: Timestamp | None = plain_field("When.", default=None)
+
+
 class StreamSavepointStatus(StatusModel):
     """What a savepoint holds."""
 
@@ -137,6 +148,7 @@ class StreamSavepointStatus(StatusModel):
         "When it was given up, or found damaged. It stays so: make another one.", default=None
     )
     verified: Verification = plain_field("How far it has been checked.", default=Verification())
+    check: Check | None = plain_field("The last check that the annotation asked for.", default=None)
     in_use_by: Items[str] = plain_field(
         "Jobs that start from it or roll back to it: it is kept for them.", default=(), max_length=32
     )

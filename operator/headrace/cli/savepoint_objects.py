@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from headrace.api import API_VERSION, StartFrom, StreamSavepoint
-from headrace.api.names import RESTORE_ANNOTATION, as_name
+from headrace.api.names import RESTORE_ANNOTATION, VERIFY_ANNOTATION, as_name
 from headrace.api.savepoint import SAVEPOINT_NAME_MAX
 from headrace.cli.cluster import Cluster, ClusterProblem, Object, no_such
 from headrace.cli.options import complete_jobs, failing_well, open_cluster, where_options
@@ -21,7 +21,6 @@ from headrace.kube.errors import AlreadyExists, ApiError, NotFound
 from headrace.kube.resources import STREAM_JOBS, STREAM_SAVEPOINTS
 
 _LOOK_AGAIN_SECONDS = 1.0
-_LEVELS: tuple[Level, ...] = ("None", "Objects", "State", "Restore")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +51,23 @@ class ClusterSavepoints:
         return _as_people_see_it(self._get(name))
 
     def verify(self, name: str, level: Level) -> Savepoint:
-        found = _as_people_see_it(self._get(name))
-        if _LEVELS.index(found.verified) >= _LEVELS.index(level):
-            return found
+        """Whatever is known of it: objects may have been lost since."""
+        before = _as_people_see_it(self._get(name))
+        if before.state == "Failed":
+            return _not_whole(before)
+        # With the moment: it can be asked again.
+        asked = f"{level}@{self.now():%Y-%m-%dT%H:%M:%SZ}"
         with _refusing():
-            asked = self.cluster.patch(STREAM_SAVEPOINTS, name, {"spec": {"verify": level}})
-        return self._wait(name, _checked_to(level, asked["metadata"].get("generation", 0)), lambda _: None)
+            request = {"metadata": {"annotations": {VERIFY_ANNOTATION: asked}}}
+            self.cluster.patch(STREAM_SAVEPOINTS, name, request)
+        found = self._wait(name, _answers(asked), lambda _: None)
+        seen, answer = _as_people_see_it(found), _check(found)
+        if seen.state == "Failed":
+            return _not_whole(seen)
+        message = str(answer.get("message") or "no reason was told")
+        if answer.get("level", "None") == "None":
+            raise SavepointRefused(f"{name} could not be checked: {message}")
+        return replace(seen, verified_message=message)
 
     def restore(self, name: str) -> str:
         """A job that has run is asked by an annotation, one that has not by its `startFrom`."""
@@ -106,17 +116,18 @@ class ClusterSavepoints:
             raise SavepointRefused(f"there is a savepoint {chosen} already: choose another name") from None
         if not self.wait:
             return _as_people_see_it(made)
-        return self._wait(chosen, _done, tell)
+        seen = _as_people_see_it(self._wait(chosen, _done, tell))
+        if seen.state == "Failed":
+            raise SavepointRefused(f"{chosen} failed: {seen.message or 'no reason was told'}")
+        return seen
 
-    def _wait(self, name: str, done: Callable[[Object], bool], tell: Callable[[str], None]) -> Savepoint:
+    def _wait(self, name: str, done: Callable[[Object], bool], tell: Callable[[str], None]) -> Object:
         until, told = self.clock() + self.timeout_seconds, ""
         while True:
             found = self._get(name)
             seen = _as_people_see_it(found)
             if done(found):
-                if seen.state == "Failed":
-                    raise SavepointRefused(f"{name} failed: {seen.message or 'no reason was told'}")
-                return seen
+                return found
             if (step := _progress(found, seen)) != told:
                 tell(step)
                 told = step
@@ -164,21 +175,19 @@ def _done(one: Object) -> bool:
     return "True" in (_condition(one, "Ready").get("status"), _condition(one, "Stalled").get("status"))
 
 
-def _checked_to(level: Level, generation: int) -> Callable[[Object], bool]:
+def _answers(asked: str) -> Callable[[Object], bool]:
     def done(one: Object) -> bool:
-        status = one.get("status") or {}
-        reached = (status.get("verified") or {}).get("level", "None")
-        if _LEVELS.index(reached) >= _LEVELS.index(level):
-            return True
-        verified = _condition(one, "Verified")
-        judged = verified.get("observedGeneration", 0) >= generation
-        return _condition(one, "Stalled").get("status") == "True" or (
-            judged
-            and verified.get("status") == "False"
-            and _condition(one, "Reconciling").get("status") != "True"
-        )
+        return _check(one).get("asked") == asked or _condition(one, "Stalled").get("status") == "True"
 
     return done
+
+
+def _check(one: Object) -> Object:
+    return (one.get("status") or {}).get("check") or {}
+
+
+def _not_whole(failed: Savepoint) -> Savepoint:
+    return replace(failed, verified="None", verified_message=failed.message or "it is not whole")
 
 
 def _progress(one: Object, seen: Savepoint) -> str:

@@ -145,7 +145,7 @@ def _show(backend: SavepointBackend, suggest: Suggest, *, name: str, output: str
 @click.option("--level", type=click.Choice(["Objects", "State"]), default="State", show_default=True)
 @_output
 def _verify(backend: SavepointBackend, suggest: Suggest, *, name: str, level: Level, output: str) -> int:
-    """Check that it is whole. Exit 1 if it is not."""
+    """Check now that it is whole, whatever was known. Exit 1 if it is not, 2 if nobody could look."""
     found = backend.verify(name, level)
     good = _LEVELS.index(found.verified) >= _LEVELS.index(level)
     if output == "json":

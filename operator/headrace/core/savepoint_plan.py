@@ -3,7 +3,7 @@
       asked for ──▶ taking ──────────▶ Ready ──▶ verified further, as spec.verify says
           │           │ (keeper pod)     │                (keeper pod)
           │           └──▶ Failed        └──▶ Failed: found damaged
-          └─ spec.path: checked, then adopted
+          └─ spec.path: checked, then adopted          checked again, each time that the annotation asks
 
       deleted ──▶ work on it stops ──▶ the copy is removed, or stays, as the policy says ──▶ gone
 
@@ -47,11 +47,11 @@ from headrace.core.savepoint_model import (
     StopKeepers,
     Task,
 )
-from headrace.core.savepoint_verifying import found_by, settled, verified
+from headrace.core.savepoint_verifying import checked, found_by, settled, verified
 
 # As many as the status has room for.
 _MOST_USERS = 32
-_WORKING: tuple[Task, ...] = ("take", "verify")
+_WORKING: tuple[Task, ...] = ("take", "verify", "check")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,4 +302,4 @@ def _complete(context: Context, done: KeeperTry) -> Decision:
     return replace(following, says=(Sentence(word, in_words(completed.status)), *following.says))
 
 
-QUESTIONS: tuple[Question, ...] = (deleted, paused, failed, taken, imported, verified, settled)
+QUESTIONS: tuple[Question, ...] = (deleted, paused, failed, taken, imported, checked, verified, settled)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from headrace.api import SAVEPOINT_FINALIZER, StreamJobSpec, StreamSavepointStatus
+from headrace.core.collecting import digest_of
 from headrace.core.manifests import Platform, SavepointWork, savepoint_pod
 from headrace.core.manifests.ownership import GENERATION_LABEL
 from headrace.core.model import Problem
@@ -31,7 +32,7 @@ from headrace.kube.keepers import next_try, remove_pods, waits_in_vain
 from headrace.kube.memory import Memory
 from headrace.kube.pods import has_ended
 from headrace.kube.resources import PODS, STREAM_SAVEPOINTS
-from headrace.kube.savepoint_sight import SavepointSight, look_at_savepoint
+from headrace.kube.savepoint_sight import SavepointSight, asked_for, look_at_savepoint
 
 # A keeper ends by itself when its time is over; this is for one that hangs.
 _GRACE_SECONDS = 30
@@ -89,7 +90,10 @@ class SavepointSubstrate:
         *,
         now: datetime,
     ) -> None:
-        tries, job = sight.pods[action.task], sight.observed.job
+        tries = asked_for(savepoint, action.task, sight.pods[action.task])
+        earlier = [pod for pod in sight.pods[action.task] if pod not in tries and not is_leaving(pod)]
+        await remove_pods(self.api, savepoint.namespace, earlier)
+        job = sight.observed.job
         made_from = f"{job.generation if isinstance(job, SavedJob) else 0}-{savepoint.generation}"
         if under_way := [pod for pod in tries if not has_ended(pod)]:
             vain = [pod for pod in under_way if waits_in_vain(pod, GENERATION_LABEL, made_from)]
@@ -108,6 +112,7 @@ class SavepointSubstrate:
             arguments=_arguments(savepoint, status, action, left),
             made_from=made_from,
             number=number,
+            asked=digest_of(savepoint.check or "") if action.task == "check" else None,
             limit_seconds=left + _GRACE_SECONDS if left is not None else None,
         )
         try:
@@ -155,7 +160,7 @@ def _arguments(
                 f"--time-limit-seconds={left}",
                 *([f"--max-bytes-per-second={rate.bytes}"] if rate is not None else []),
             )
-        case "verify":
+        case "verify" | "check":
             return ("verify", *place, f"--level={action.level}")
         case "discard":
             return ("discard", *place, f"--why=StreamSavepoint {savepoint.name} was deleted")

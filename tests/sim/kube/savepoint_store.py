@@ -57,7 +57,7 @@ class SavepointStore:
         match task:
             case "take":
                 words = self._take(path, flags)
-            case "verify":
+            case "verify" | "check":
                 words = self._verify(path, flags["--level"])
             case _:
                 self.saved.pop(path, None)

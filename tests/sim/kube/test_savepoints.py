@@ -327,6 +327,45 @@ def test_a_check_that_cannot_be_made_is_left_at_that_until_somebody_edits():
     assert cluster.savepoint("manual").verified.level == "State"
 
 
+def ask_to_check(cluster: FakeCluster, value: str) -> None:
+    place = (STREAM_SAVEPOINTS.plural, NAMESPACE, "manual")
+    cluster.api.set(place, {"metadata": {"annotations": {"headrace.dev/verify": value}}})
+
+
+def test_it_is_checked_again_each_time_that_it_is_asked_and_loss_is_found():
+    cluster = running()
+    cluster.create_savepoint("manual", verify="State")
+    cluster.settle()
+    for number in (1, 2):
+        ask_to_check(cluster, f"Objects@{number}")
+        cluster.settle()
+        check = cluster.savepoint("manual").check
+        assert check is not None and (check.asked, check.level) == (f"Objects@{number}", "Objects")
+        assert conditions(cluster) == {**GOOD, "Verified": ("True", "State")}
+    assert [task for task, _ in cluster.savepoint_store.done] == ["take", "verify", "check", "check"]
+    before = list(cluster.api.writes)
+    passes(cluster)
+    assert cluster.api.writes == before and not keepers(cluster)
+    cluster.savepoint_store.damaged |= set(cluster.savepoint_store.saved)
+    ask_to_check(cluster, "Objects@3")
+    cluster.settle()
+    assert conditions(cluster)["Stalled"] == ("True", "SavepointDamaged")
+    found = cluster.savepoint("manual").check
+    assert found is not None and "commits/41 is missing" in found.message
+
+
+def test_the_word_of_an_earlier_check_is_not_taken_for_the_answer():
+    cluster = running()
+    cluster.create_savepoint("manual")
+    cluster.settle()
+    ask_to_check(cluster, "Objects@1")
+    passes(cluster, 2)  # its keeper has ended, and nobody has read its words
+    cluster.savepoint_store.damaged |= set(cluster.savepoint_store.saved)
+    ask_to_check(cluster, "Objects@2")
+    cluster.settle()
+    assert conditions(cluster)["Stalled"] == ("True", "SavepointDamaged")
+
+
 def test_restored_is_what_a_job_has_started_from():
     cluster = running()
     cluster.create_savepoint("manual", verify="Restore")

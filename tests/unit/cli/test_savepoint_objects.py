@@ -118,22 +118,39 @@ def test_import(cluster: Cluster, kubectl: Run_):
     assert api_of(cluster).objects[PLACE]["spec"] == {"job": {"name": "clicks"}, "path": path}
 
 
-def test_verify_asks_for_the_level_and_waits_for_the_word(cluster: Cluster):
-    objects = {"level": "Objects", "message": "all objects are there"}
-    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly", verified=objects))
-    assert backend(cluster).verify("nightly", "Objects").verified == "Objects"
-    old = [condition("Verified", "False", "not yet", observedGeneration=0)]
-    steps = iter([{"conditions": old}, {"verified": {"level": "State", "message": "good"}}])
-    assert backend(cluster, steps).verify("nightly", "State").verified == "State"
-    assert api_of(cluster).objects[PLACE]["spec"]["verify"] == "State"
+ASKED = "State@2026-05-01T03:00:00Z"
 
 
-def test_verify_tells_what_is_damaged(cluster: Cluster):
-    objects = {"level": "Objects", "message": "all objects are there"}
-    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly", verified=objects))
-    damaged = [condition("Stalled", "True", "partition 3 of counts cannot be loaded")]
-    with pytest.raises(SavepointRefused, match="partition 3 of counts"):
-        backend(cluster, iter([{"conditions": damaged}])).verify("nightly", "State")
+@pytest.mark.parametrize("known", ["Objects", "State", "Restore"])
+def test_verify_looks_again_whatever_is_known(cluster: Cluster, known: str):
+    before = {"level": known, "message": "was fine"}
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly", verified=before))
+    old = {"asked": "State@2026-04-30T03:00:00Z", "level": "State", "message": "was fine"}
+    new = {"asked": ASKED, "level": "State", "message": "all there today"}
+    steps = iter([{"check": old}, {"check": new, "verified": {"level": max(known, "State")}}])
+    found = backend(cluster, steps).verify("nightly", "State")
+    assert found.verified_message == "all there today"
+    kept = api_of(cluster).objects[PLACE]
+    assert kept["metadata"]["annotations"] == {"headrace.dev/verify": ASKED}
+    assert kept["spec"].get("verify") == a_savepoint()["spec"].get("verify")  # what is declared stays
+
+
+DAMAGED = [condition("Ready", "False"), condition("Stalled", "True", "partition 3 of counts is missing")]
+
+
+def test_verify_tells_what_is_damaged_and_exits_with_one(cluster: Cluster, kubectl: Run_):
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
+    found = backend(cluster, iter([{"conditions": DAMAGED}])).verify("nightly", "State")
+    assert (found.verified, found.verified_message) == ("None", "partition 3 of counts is missing")
+    again = kubectl("savepoint", "verify", "clicks", "nightly")
+    assert again.exit_code == 1 and "partition 3 of counts is missing" in again.output
+
+
+def test_what_nobody_could_look_at_is_no_verdict(cluster: Cluster):
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
+    answer = {"asked": ASKED, "level": "None", "message": "s3 does not answer"}
+    with pytest.raises(SavepointRefused, match="nightly could not be checked: s3 does not answer"):
+        backend(cluster, iter([{"check": answer}])).verify("nightly", "State")
 
 
 def test_delete(cluster: Cluster, kubectl: Run_):

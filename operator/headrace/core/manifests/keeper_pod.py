@@ -18,6 +18,7 @@ from headrace.core.actions import RestoreRun, SeedRun
 from headrace.core.manifests.attempt import DriverAttempt, Platform
 from headrace.core.manifests.code import fetched_files
 from headrace.core.manifests.ownership import (
+    ASKED_LABEL,
     GENERATION_LABEL,
     LINEAGE_LABEL,
     REVISION_LABEL,
@@ -178,7 +179,7 @@ class SavepointWork:
     spec: StreamJobSpec
     """Of the job, under whose rights it is done."""
 
-    task: Literal["take", "verify", "discard"]
+    task: Literal["take", "verify", "check", "discard"]
     arguments: tuple[str, ...]
     """What the keeper is to do, without how to reach the store."""
 
@@ -188,12 +189,16 @@ class SavepointWork:
     number: int
     """Counts the tries, from 1."""
 
+    asked: str | None = None
+    """Tells apart what is done once for each time that it is asked."""
+
     limit_seconds: int | None = None
     """The kubelet ends it after this time, also where nobody looks."""
 
     @property
     def name(self) -> str:
-        return f"{self.savepoint}-{self.savepoint_uid[:8]}-{self.task}-{self.number}"
+        task = self.task if self.asked is None else f"{self.task}-{self.asked}"
+        return f"{self.savepoint}-{self.savepoint_uid[:8]}-{task}-{self.number}"
 
 
 def savepoint_pod(work: SavepointWork, platform: Platform) -> Manifest:
@@ -206,6 +211,7 @@ def savepoint_pod(work: SavepointWork, platform: Platform) -> Manifest:
         TASK_LABEL: work.task,
         TRY_LABEL: str(work.number),
         GENERATION_LABEL: work.made_from,
+        **({ASKED_LABEL: work.asked} if work.asked is not None else {}),
     }
     owner = savepoint_owner(work.savepoint, work.savepoint_uid) if work.task != "discard" else None
     metadata = {
