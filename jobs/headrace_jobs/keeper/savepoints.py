@@ -17,6 +17,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
+from headrace_jobs.keeper.progress import telling_progress
 from headrace_jobs.store import Store, open_store
 from headrace_jobs.store.errors import LineageError, SavepointError, SeedError
 from headrace_jobs.store.s3_options import S3Options
@@ -66,6 +67,7 @@ def add_tasks(tasks: Any, common: argparse.ArgumentParser) -> None:
     taking.add_argument("--cause", default="Manual")
     taking.add_argument("--spec-digest")
     taking.add_argument("--time-limit-seconds", type=float)
+    taking.add_argument("--progress-port", type=int, help="where to tell how far it is; nowhere without")
 
     restoring = _task(
         tasks, "restore", restore, [common, rate], "make a run from a savepoint or a checkpoint"
@@ -124,15 +126,16 @@ def take(arguments: argparse.Namespace, s3: S3Options) -> Result:
         spec_digest=arguments.spec_digest,
         spark_version=_spark_version(),
     )
-    manifest = take_savepoint(
-        open_store(arguments.store, s3),
-        run=arguments.run,
-        savepoint=arguments.savepoint,
-        about=about,
-        now=datetime.now(UTC),
-        pace=_pace(arguments),
-        tell=_teller(arguments.time_limit_seconds),
-    )
+    with telling_progress(arguments.progress_port, owner=arguments.owner) as page:
+        manifest = take_savepoint(
+            open_store(arguments.store, s3),
+            run=arguments.run,
+            savepoint=arguments.savepoint,
+            about=about,
+            now=datetime.now(UTC),
+            pace=_pace(arguments),
+            tell=_teller(arguments.time_limit_seconds, page),
+        )
     return 0, {"reason": "Completed", "message": "", "savepoint": _fitting(manifest)}
 
 
@@ -146,7 +149,7 @@ def restore(arguments: argparse.Namespace, s3: S3Options) -> Result:
         query=arguments.query,
         s3=s3,
         pace=_pace(arguments),
-        tell=_teller(None),
+        tell=_teller(None, lambda _: None),
     )
     return 0, {"reason": "Completed", "message": "", "seed": asdict(seed)}
 
@@ -225,14 +228,15 @@ def _pace(arguments: argparse.Namespace) -> Pace:
     )
 
 
-def _teller(limit_seconds: float | None) -> Callable[[Progress], None]:
-    """Says now and then how far it is, and ends it when its time is up."""
+def _teller(limit_seconds: float | None, page: Callable[[Progress], None]) -> Callable[[Progress], None]:
+    """Says how far it is, in the log now and then, and ends it when its time is up."""
     began = time.monotonic()
     told = began
 
     def tell(progress: Progress) -> None:
         nonlocal told
         now = time.monotonic()
+        page(progress)
         if limit_seconds is not None and now - began > limit_seconds:
             raise SavepointError(
                 f"it took longer than its time limit of {limit_seconds:g} s: raise timeLimit or maxCopyRate"

@@ -142,6 +142,13 @@ class StreamSavepointStatus(StatusModel):
     objects: int | None = plain_field("How many objects it has.", default=None, ge=0)
     bytes: int | None = plain_field("How big they are together.", default=None, ge=0)
     size: str | None = plain_field("The same for people, such as `1.2Gi`.", default=None)
+    copied_percent: int | None = plain_field(
+        "How far the copy is, in tens: it is written when that changes. None before it has begun and when it "
+        "is done.",
+        default=None,
+        ge=0,
+        le=100,
+    )
     started_at: Timestamp | None = plain_field("When copying began.", default=None)
     completed_at: Timestamp | None = plain_field("When its manifest was written.", default=None)
     failed_at: Timestamp | None = plain_field(

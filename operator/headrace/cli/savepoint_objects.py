@@ -15,7 +15,7 @@ from headrace.api.names import RESTORE_ANNOTATION, VERIFY_ANNOTATION, as_name
 from headrace.api.savepoint import SAVEPOINT_NAME_MAX
 from headrace.cli.cluster import Cluster, ClusterProblem, Object, no_such
 from headrace.cli.options import complete_jobs, failing_well, open_cluster, where_options
-from headrace.cli.savepoint_views import Level, SavedQuery, Savepoint, size
+from headrace.cli.savepoint_views import Level, SavedQuery, Savepoint
 from headrace.cli.savepoints import SavepointBackend, SavepointRefused, Target, savepoint_commands
 from headrace.kube.errors import AlreadyExists, ApiError, NotFound
 from headrace.kube.resources import STREAM_JOBS, STREAM_SAVEPOINTS
@@ -125,10 +125,9 @@ class ClusterSavepoints:
         until, told = self.clock() + self.timeout_seconds, ""
         while True:
             found = self._get(name)
-            seen = _as_people_see_it(found)
             if done(found):
                 return found
-            if (step := _progress(found, seen)) != told:
+            if (step := _as_people_see_it(found).message or "waiting for the operator") != told:
                 tell(step)
                 told = step
             if self.clock() > until:
@@ -188,14 +187,6 @@ def _check(one: Object) -> Object:
 
 def _not_whole(failed: Savepoint) -> Savepoint:
     return replace(failed, verified="None", verified_message=failed.message or "it is not whole")
-
-
-def _progress(one: Object, seen: Savepoint) -> str:
-    status = one.get("status") or {}
-    copied, whole = status.get("copiedBytes"), status.get("bytes")
-    if copied is None:
-        return seen.message or "waiting for the operator"
-    return f"{size(copied)} of {size(whole)} copied" if whole else f"{size(copied)} copied"
 
 
 def _as_people_see_it(one: Object) -> Savepoint:

@@ -79,7 +79,7 @@ def give_up(context: Context, problem: Problem) -> Decision:
     message = problem.message or "no reason was told"
     said = f"{message}. Make another StreamSavepoint when that is mended"
     return Decision(
-        status=context.status.model_copy(update={"failed_at": context.now}),
+        status=context.status.model_copy(update={"failed_at": context.now, "copied_percent": None}),
         state="Failed",
         facts=(*stalled_facts(problem.reason, said), unverified(problem.reason)),
         actions=tidy(context),

@@ -92,6 +92,8 @@ class SavepointObserved:
     tries: Mapping[Task, Sequence[KeeperTry]] = field(default_factory=dict[Task, Sequence[KeeperTry]])
     """Oldest first; of checks those of the request that stands."""
 
+    # How far the copy is; None where nobody tells.
+    copied_percent: int | None = None
     in_use_by: tuple[str, ...] = ()
     # A job that has started from it.
     restored_by: str | None = None

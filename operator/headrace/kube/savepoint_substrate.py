@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from headrace.api import SAVEPOINT_FINALIZER, StreamJobSpec, StreamSavepointStatus
 from headrace.core.collecting import digest_of
 from headrace.core.manifests import Platform, SavepointWork, savepoint_pod
 from headrace.core.manifests.ownership import GENERATION_LABEL
+from headrace.core.manifests.places import AGENT_PORT
 from headrace.core.model import Problem
 from headrace.core.savepoint_access import spec_with_access
 from headrace.core.savepoint_contents import place_of
@@ -28,6 +29,7 @@ from headrace.kube.client import Api, Object
 from headrace.kube.deleting import set_finalizer
 from headrace.kube.errors import AlreadyExists, Denied, Invalid
 from headrace.kube.found import is_leaving
+from headrace.kube.keeper_progress import Keepers
 from headrace.kube.keepers import next_try, remove_pods, waits_in_vain
 from headrace.kube.memory import Memory
 from headrace.kube.pods import has_ended
@@ -46,9 +48,16 @@ class SavepointSubstrate:
     platform: Platform
     cache: Cache
     memory: Memory
+    keepers: Keepers
 
-    def observe(self, manifest: Object, savepoint: Savepoint, *, now: datetime) -> SavepointSight:
-        return look_at_savepoint(self.cache, self.platform, manifest, savepoint, memory=self.memory, now=now)
+    async def observe(self, manifest: Object, savepoint: Savepoint, *, now: datetime) -> SavepointSight:
+        sight = look_at_savepoint(self.cache, self.platform, manifest, savepoint, memory=self.memory, now=now)
+        takers = [pod for pod in sight.pods["take"] if not has_ended(pod) and not is_leaving(pod)]
+        ip = takers[-1].get("status", {}).get("podIP") if takers else None
+        if not ip or savepoint.deleting:
+            return sight
+        percent = await self.keepers.copied_percent(ip, owner=savepoint.uid)
+        return replace(sight, observed=replace(sight.observed, copied_percent=percent))
 
     async def perform(
         self,
@@ -158,6 +167,7 @@ def _arguments(
                 f"--cause={savepoint.spec.cause}",
                 f"--spec-digest={status.revision}",
                 f"--time-limit-seconds={left}",
+                f"--progress-port={AGENT_PORT}",
                 *([f"--max-bytes-per-second={rate.bytes}"] if rate is not None else []),
             )
         case "verify" | "check":

@@ -28,6 +28,12 @@ class SavepointStore:
     # Whether what savepoints have left behind was removed.
     collected: bool = False
     damaged: set[str] = field(default_factory=set)
+    # How far the keeper says that it is with its copy.
+    percent: int | None = None
+
+    async def copied_percent(self, ip: str, *, owner: str) -> int | None:
+        assert ip and owner
+        return self.percent
 
     def keeper_works(self, place: Place, pod: Object) -> None:
         """Begins, then ends: between the two anything may happen."""
@@ -35,7 +41,7 @@ class SavepointStore:
             return
         phase = pod.get("status", {}).get("phase")
         if phase is None:
-            self.api.set(place, {"status": {"phase": "Running"}})
+            self.api.set(place, {"status": {"phase": "Running", "podIP": "10.0.0.9"}})
         elif phase == "Running" and pod["metadata"].get("deletionTimestamp"):
             self.api.remove(place)
         elif phase == "Running":

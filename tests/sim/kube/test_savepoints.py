@@ -87,6 +87,27 @@ def test_the_keeper_is_told_the_limits_and_runs_as_the_job_does():
     assert pod["metadata"]["ownerReferences"][0]["kind"] == "StreamSavepoint"
 
 
+def test_how_far_it_is_is_told_in_tens_and_in_few_writes():
+    cluster = running()
+    cluster.create_savepoint("manual")
+    passes(cluster, 1)
+    cluster.savepoint_store.frozen = True
+    cluster.pass_once()
+    assert cluster.savepoint("manual").copied_percent is None
+    before = len(cluster.api.writes)
+    for percent in range(1, 100):
+        cluster.savepoint_store.percent = percent
+        cluster.pass_once()
+        assert cluster.savepoint("manual").copied_percent == percent // 10 * 10
+    cluster.savepoint_store.percent = None  # it does not answer: as far as it was
+    cluster.pass_once()
+    assert message(cluster, "Ready") == "copying: 90%"
+    assert len(cluster.api.writes) - before == 10
+    cluster.savepoint_store.frozen = False
+    cluster.settle()
+    assert conditions(cluster) == GOOD and cluster.savepoint("manual").copied_percent is None
+
+
 @pytest.mark.parametrize("how", ["suspended", "crashed"])
 def test_a_job_need_not_run_to_be_saved(how: str):
     cluster = running(

@@ -50,14 +50,14 @@ def test_create_waits_and_tells_how_far_it_is(cluster: Cluster):
     steps = iter(
         [
             {"conditions": [condition("Ready", "False", "a keeper pod starts")]},
-            {"conditions": [], "bytes": 4 * 2**20, "copiedBytes": 2**20},
+            {"conditions": [condition("Ready", "False", "copying: 30%")], "copiedPercent": 30},
             good,
         ]
     )
     told: list[str] = []
     made = backend(cluster, steps).create(None, told.append)
     assert (made.name, made.state, made.queries[0].batch) == ("clicks-20260501-030000", "Ready", 4711)
-    assert told == ["waiting for the operator", "a keeper pod starts", "1.0Mi of 4.0Mi copied"]
+    assert told == ["waiting for the operator", "a keeper pod starts", "copying: 30%"]
     ((_, _, _), kept), *_ = api_of(cluster).objects.items()
     assert StreamSavepoint.parse(kept).spec.job.name == "clicks"
 
