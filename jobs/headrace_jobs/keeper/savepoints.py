@@ -85,6 +85,7 @@ def add_tasks(tasks: Any, common: argparse.ArgumentParser) -> None:
 
     finding = _task(tasks, "savepoints", find, [common], "list what lies in the store")
     finding.add_argument("--everywhere", action="store_true", help="--store is a location, not that of a job")
+    finding.add_argument("--fitting", action="store_true", help="the newest, as many as last words hold")
 
     discarding = _task(tasks, "discard", discard, [common, where], "remove a savepoint")
     discarding.add_argument("--why", default="asked for")
@@ -92,6 +93,7 @@ def add_tasks(tasks: Any, common: argparse.ArgumentParser) -> None:
     collecting = _task(tasks, "collect", collect_orphans, [common], "remove what no savepoint is or will be")
     collecting.add_argument("--older-than-hours", type=float, default=24.0)
     collecting.add_argument("--dry-run", action="store_true")
+    collecting.add_argument("--known", action="append", default=[], help="a savepoint that somebody names")
 
 
 def _task(
@@ -169,7 +171,18 @@ def verify(arguments: argparse.Namespace, s3: S3Options) -> Result:
 def find(arguments: argparse.Namespace, s3: S3Options) -> Result:
     store = open_store(arguments.store, s3)
     found = list(find_savepoints(store)) if arguments.everywhere else list_savepoints(store)
-    return 0, {"reason": "Completed", "message": "", "savepoints": [_line(store, one) for one in found]}
+    if not arguments.fitting:
+        return 0, {"reason": "Completed", "message": "", "savepoints": [_line(store, one) for one in found]}
+    # Those without a manifest last: nobody can start from them.
+    found.sort(key=lambda one: one.manifest.taken_at if one.manifest is not None else "", reverse=True)
+    told: dict[str, Any] = {"reason": "Completed", "message": f"{len(found)} savepoints", "savepoints": []}
+    for one in found:
+        told["savepoints"].append(_line(store, one))
+        if len(json.dumps(told)) > _LARGEST_RESULT:
+            told["savepoints"].pop()
+            told["message"] += f", here the newest {len(told['savepoints'])}: look below one job for all of it"
+            break
+    return 0, told
 
 
 def _line(store: Store, found: Found) -> dict[str, Any]:
@@ -196,15 +209,19 @@ def discard(arguments: argparse.Namespace, s3: S3Options) -> Result:
 
 
 def collect_orphans(arguments: argparse.Namespace, s3: S3Options) -> Result:
-    look = orphans if arguments.dry_run else collect
-    found = look(
-        open_store(arguments.store, s3),
-        older_than=timedelta(hours=arguments.older_than_hours),
-        now=datetime.now(UTC),
-    )
+    store, look = open_store(arguments.store, s3), orphans if arguments.dry_run else collect
+    found = look(store, older_than=timedelta(hours=arguments.older_than_hours), now=datetime.now(UTC))
+    # Whole ones that nobody names cost as much. They may be all that is left of a job: they stay.
+    whole = [one for one in list_savepoints(store) if one.manifest is not None]
+    nameless = [one for one in whole if one.path.removeprefix(f"{SAVEPOINTS}/") not in arguments.known]
     told = {"reason": "Completed", "message": _cost(found, dry=arguments.dry_run), **_report(found)}
+    told["savepoints"] = [_line(store, one) for one in nameless]
+    if nameless:
+        size = sum(one.manifest.size_bytes for one in nameless if one.manifest is not None)
+        told["message"] += f"; {len(nameless)} savepoints that no object names, with {size} bytes, stay"
     while len(json.dumps(told)) > _LARGEST_RESULT:
-        told["orphans"] = told["orphans"][:-1]
+        longest = max(("orphans", "savepoints"), key=lambda part: len(told[part]))
+        told[longest] = told[longest][:-1]
     return 0, told
 
 

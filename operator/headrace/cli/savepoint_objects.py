@@ -10,12 +10,12 @@ from pathlib import Path
 
 import click
 
-from headrace.api import API_VERSION, StartFrom, StreamSavepoint
-from headrace.api.names import RESTORE_ANNOTATION, VERIFY_ANNOTATION, as_name
+from headrace.api import API_VERSION, Collection, FoundSavepoint, StartFrom, StreamSavepoint
+from headrace.api.names import COLLECT_ANNOTATION, RESTORE_ANNOTATION, VERIFY_ANNOTATION, as_name
 from headrace.api.savepoint import SAVEPOINT_NAME_MAX
 from headrace.cli.cluster import Cluster, ClusterProblem, Object, no_such
 from headrace.cli.options import complete_jobs, failing_well, open_cluster, where_options
-from headrace.cli.savepoint_views import Level, SavedQuery, Savepoint
+from headrace.cli.savepoint_views import Level, SavedQuery, Savepoint, as_level
 from headrace.cli.savepoints import SavepointBackend, SavepointRefused, Target, savepoint_commands
 from headrace.kube.errors import AlreadyExists, ApiError, NotFound
 from headrace.kube.resources import STREAM_JOBS, STREAM_SAVEPOINTS
@@ -46,6 +46,32 @@ class ClusterSavepoints:
             found = self.cluster.list(STREAM_SAVEPOINTS)
         ours = [one for one in found if one["spec"]["job"]["name"] == self.job]
         return [_as_people_see_it(one) for one in sorted(ours, key=_age)]
+
+    def list_in(self, place: str) -> tuple[Sequence[Savepoint], str]:
+        """By a keeper of the job, under its rights: nobody else may look into the store."""
+        # With the moment: it can be asked again.
+        asked = f"list {place}@{self.now():%Y-%m-%dT%H:%M:%SZ}"
+        request = {"metadata": {"annotations": {COLLECT_ANNOTATION: asked}}}
+        with _refusing():
+            try:
+                self.cluster.patch(STREAM_JOBS, self.job, request)
+            except NotFound:
+                raise SavepointRefused(
+                    f"there is no StreamJob {self.job}, under whose rights the store is looked at: apply its "
+                    "manifest with suspend: true first"
+                ) from None
+        until = self.clock() + self.timeout_seconds
+        while (found := self._collection()).get("asked") != asked:
+            if self.clock() > until:
+                raise SavepointRefused(f"no answer after {self.timeout_seconds:g} s: does the operator run?")
+            self.sleep(_LOOK_AGAIN_SECONDS)
+        answer = Collection.parse(found)
+        return [_found_in_store(one) for one in answer.savepoints], answer.message
+
+    def _collection(self) -> Object:
+        with _refusing():
+            job = self.cluster.find(STREAM_JOBS, self.job) or {}
+        return (job.get("status") or {}).get("collection") or {}
 
     def show(self, name: str) -> Savepoint:
         return _as_people_see_it(self._get(name))
@@ -227,6 +253,22 @@ def _as_people_see_it(one: Object) -> Savepoint:
     )
 
 
+def _found_in_store(one: FoundSavepoint) -> Savepoint:
+    queries = tuple(SavedQuery(name=name, batch=int(batch)) for name, batch in one.batches.items())
+    return Savepoint(
+        name=one.path.rpartition("/")[2],
+        job=one.job,
+        state="Unfinished" if one.problem else "Ready",
+        message=one.problem,
+        path=one.path,
+        cause=one.cause or "-",
+        taken_at=one.taken_at,
+        queries=queries,
+        size_bytes=one.bytes,
+        verified=as_level(one.verified),
+    )
+
+
 # ---- the commands
 
 
@@ -262,6 +304,11 @@ def savepoint_group() -> click.Group:
     )
     leave = click.Option(["--no-wait"], is_flag=True, help="Ask for it, and do not stay.")
     # Of a check the answer is wanted: there is no leaving before it.
-    for verb, options in (("create", (leave, stay)), ("import", (leave, stay)), ("verify", (stay,))):
+    for verb, options in (
+        ("create", (leave, stay)),
+        ("import", (leave, stay)),
+        ("verify", (stay,)),
+        ("list", (stay,)),
+    ):
         group.commands[verb].params += options
     return group

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import click
 
-from headrace.cli.savepoint_views import Level, Savepoint, as_json, details, table
+from headrace.cli.savepoint_views import Level, Savepoint, as_json, details, places, table
 
 
 class SavepointRefused(Exception):
@@ -31,6 +31,10 @@ class SavepointBackend(Protocol):
 
     def list(self) -> Sequence[Savepoint]:
         """All of this job, unfinished and damaged ones too, oldest first."""
+        ...
+
+    def list_in(self, place: str) -> tuple[Sequence[Savepoint], str]:
+        """All that lie below a place, whoever took them, newest first; and in words how many there are."""
         ...
 
     def show(self, name: str) -> Savepoint: ...
@@ -118,9 +122,17 @@ def _create(backend: SavepointBackend, suggest: Suggest, *, name: str | None, ou
     return _shown(made, output, suggest("verify", made.name, "--level State"))
 
 
+@click.option(
+    "--in",
+    "place",
+    metavar="URL",
+    help="Those that lie below this place, such as s3://acme/checkpoints, also of jobs that are gone.",
+)
 @_output
-def _list(backend: SavepointBackend, suggest: Suggest, *, output: str) -> int:
-    """All of the job, oldest first."""
+def _list(backend: SavepointBackend, suggest: Suggest, *, place: str | None, output: str) -> int:
+    """All of the job, oldest first; or what lies in a store, newest first, looked at as the job would."""
+    if place is not None:
+        return _list_in(backend, suggest, place, output)
     found = backend.list()
     if output == "json":
         click.echo(json.dumps([as_json(one) for one in found], indent=1))
@@ -131,6 +143,20 @@ def _list(backend: SavepointBackend, suggest: Suggest, *, output: str) -> int:
     else:
         click.echo("There is none.")
         _next(suggest("create"))
+    return 0
+
+
+def _list_in(backend: SavepointBackend, suggest: Suggest, place: str, output: str) -> int:
+    found, in_words = backend.list_in(place)
+    if output == "json":
+        click.echo(json.dumps([as_json(one) for one in found], indent=1))
+        return 0
+    if found:
+        click.echo(places(found))
+    click.echo(in_words)
+    good = [one.path for one in found if one.state == "Ready" and one.path]
+    if good:
+        _next(suggest("import", good[0]))
     return 0
 
 

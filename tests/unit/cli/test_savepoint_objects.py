@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -151,6 +152,27 @@ def test_what_nobody_could_look_at_is_no_verdict(cluster: Cluster):
     answer = {"asked": ASKED, "level": "None", "message": "s3 does not answer"}
     with pytest.raises(SavepointRefused, match="nightly could not be checked: s3 does not answer"):
         backend(cluster, iter([{"check": answer}])).verify("nightly", "State")
+
+
+def test_what_lies_in_a_store_is_listed_by_the_job_s_own_keeper(cluster: Cluster):
+    add_job(cluster)
+    asked = "list s3://acme/ckpt@2026-05-01T03:00:00Z"
+    found = {"path": "s3://acme/ckpt/shop/old/_savepoints/n", "job": "shop/old", "batches": {"q": 7}}
+    answers = iter([{}, {"asked": asked, "message": "1 savepoints", "savepoints": [found]}])
+
+    def operator_acts(_: float) -> None:
+        place = next(one for one in api_of(cluster).objects if one[0] == "streamjobs")
+        api_of(cluster).set(place, {"status": {"collection": next(answers)}})
+
+    listed, in_words = replace(backend(cluster), sleep=operator_acts).list_in("s3://acme/ckpt")
+    assert in_words == "1 savepoints"
+    assert [(one.path, one.job, one.state) for one in listed] == [(found["path"], "shop/old", "Ready")]
+    assert stored(cluster)["metadata"]["annotations"] == {"headrace.dev/collect-savepoints": asked}
+
+
+def test_without_a_job_nobody_may_look_into_the_store(cluster: Cluster, kubectl: Run_):
+    refused = kubectl("savepoint", "list", "clicks", "--in", "s3://acme/ckpt")
+    assert refused.exit_code == 2 and "apply its manifest with suspend: true first" in refused.output
 
 
 def test_delete(cluster: Cluster, kubectl: Run_):

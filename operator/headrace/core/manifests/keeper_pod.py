@@ -230,15 +230,17 @@ def savepoint_pod(work: SavepointWork, platform: Platform) -> Manifest:
 
 @dataclass(frozen=True, kw_only=True)
 class OrphanHunt:
-    """A look for what savepoints of a job have left behind in the store."""
+    """A look for what savepoints of a job have left behind in the store, or for savepoints."""
 
     namespace: str
     job: str
     job_uid: str
     spec: StreamJobSpec
-    lineages: str
+    place: str
     asked: str
-    dry_run: bool
+    mode: Literal["dry-run", "remove", "list"]
+    known: tuple[str, ...] = ()
+    """Directories of the savepoints that somebody names."""
 
     @property
     def name(self) -> str:
@@ -254,10 +256,14 @@ def collector_pod(hunt: OrphanHunt, platform: Platform) -> Manifest:
         job_uid=hunt.job_uid,
         labels={**hunt.spec.driver.labels, **labels},
     )
-    flags = ["--dry-run"] if hunt.dry_run else []
-    return _pod(
-        metadata, hunt.spec, platform, ["collect", f"--store={hunt.lineages}", *flags, *_s3_flags(hunt.spec)]
-    )
+    return _pod(metadata, hunt.spec, platform, [*_hunting_command(hunt), *_s3_flags(hunt.spec)])
+
+
+def _hunting_command(hunt: OrphanHunt) -> list[str]:
+    if hunt.mode == "list":
+        return ["savepoints", f"--store={hunt.place}", "--everywhere", "--fitting"]
+    flags = ["--dry-run"] if hunt.mode == "dry-run" else []
+    return ["collect", f"--store={hunt.place}", *flags, *(f"--known={one}" for one in hunt.known)]
 
 
 def store_check(attempt: DriverAttempt, platform: Platform) -> Manifest:
