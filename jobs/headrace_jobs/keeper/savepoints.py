@@ -52,6 +52,10 @@ _TELL_SECONDS = 10.0
 _LARGEST_RESULT = 3500
 
 
+class _TimeIsUpError(SavepointError):
+    reason = "TimeLimit"
+
+
 def add_tasks(tasks: Any, common: argparse.ArgumentParser) -> None:
     """Registers the subcommands. `common` brings --store, --result and how to reach S3."""
     where = argparse.ArgumentParser(add_help=False)
@@ -180,7 +184,7 @@ def find(arguments: argparse.Namespace, s3: S3Options) -> Result:
         told["savepoints"].append(_line(store, one))
         if len(json.dumps(told)) > _LARGEST_RESULT:
             told["savepoints"].pop()
-            told["message"] += f", here the newest {len(told['savepoints'])}: look below one job for all of it"
+            told["message"] += f", here the newest {len(told['savepoints'])}: look below one job for more"
             break
     return 0, told
 
@@ -255,7 +259,7 @@ def _teller(limit_seconds: float | None, page: Callable[[Progress], None]) -> Ca
         now = time.monotonic()
         page(progress)
         if limit_seconds is not None and now - began > limit_seconds:
-            raise SavepointError(
+            raise _TimeIsUpError(
                 f"it took longer than its time limit of {limit_seconds:g} s: raise timeLimit or maxCopyRate"
             )
         if now - told >= _TELL_SECONDS:
@@ -272,15 +276,21 @@ def _teller(limit_seconds: float | None, page: Callable[[Progress], None]) -> Ca
 
 
 def _fitting(manifest: Manifest) -> dict[str, Any]:
-    """The manifest without its objects; without offsets where those would be too long, and of very many
-    queries the first ones."""
+    """The manifest without its objects; without the longest offsets where there is no room for them, and of
+    very many queries the first ones. It says what it leaves out."""
     told = manifest.summary()
-    if len(json.dumps(told)) > _LARGEST_RESULT:
-        for query in told["queries"]:
-            query["offsets"] = {}
+    bare: list[str] = []
+    for query in sorted(told["queries"], key=lambda one: len(json.dumps(one["offsets"])), reverse=True):
+        if len(json.dumps(told)) <= _LARGEST_RESULT:
+            break
+        query["offsets"] = {}
+        bare.append(query["name"])
+    everything = len(told["queries"])
     while len(json.dumps(told)) > _LARGEST_RESULT and told["queries"]:
         told["queries"] = told["queries"][:-1]
-    return told
+        told["more_queries"] = everything - len(told["queries"])
+    named = {query["name"] for query in told["queries"]}
+    return {**told, "offsets_left_out": [name for name in bare if name in named]}
 
 
 def _spark_version() -> str | None:

@@ -138,6 +138,14 @@ class StreamSavepointStatus(StatusModel):
     revision: str | None = plain_field("Digest of that run's spec.", default=None)
     spark_version: str | None = plain_field("Version of Spark that wrote it.", default=None)
     queries: Items[SavedQuery] = plain_field("Its queries.", default=(), max_length=64, list_key="name")
+    more_queries: int | None = plain_field(
+        "How many more it has, for which there was no room here; its manifest has them all.",
+        default=None,
+        ge=1,
+    )
+    offsets_left_out: Items[str] = plain_field(
+        "Queries whose offsets had no room here; its manifest has them.", default=(), max_length=64
+    )
     batch: int | None = plain_field("The batch, where there is only one query.", default=None, ge=-1)
     objects: int | None = plain_field("How many objects it has.", default=None, ge=0)
     bytes: int | None = plain_field("How big they are together.", default=None, ge=0)

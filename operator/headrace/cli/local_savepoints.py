@@ -127,10 +127,11 @@ class LocalSavepoints:
             return f"headrace dev drains {self.job.metadata.name} and starts it from {name} now."
         return f"The next headrace dev {self.manifest} starts it from {name}."
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, tell: Callable[[str], None]) -> str:  # noqa: ARG002 - it is done at once
         self.show(name)
         with _refusing():
             delete_savepoint(self._store, f"{SAVEPOINTS}/{name}", why="headrace savepoint delete")
+        return f"{name} is removed."
 
     def import_from(self, path: str, name: str | None) -> Savepoint:
         url = path.rstrip("/") if "://" in path else Path(path).absolute().as_uri()

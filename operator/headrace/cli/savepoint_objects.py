@@ -120,10 +120,27 @@ class ClusterSavepoints:
         start = {info.alias: None for info in StartFrom.model_fields.values()} | {"savepoint": name}
         return {"spec": {"startFrom": start}}
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, tell: Callable[[str], None]) -> str:
+        """The object stays until its copy is removed: it may be in use, or the store may refuse."""
         self._get(name)
         with _refusing():
             self.cluster.delete(STREAM_SAVEPOINTS, name)
+        until, told = self.clock() + self.timeout_seconds, ""
+        while (left := self._find(name)) is not None:
+            why = _as_people_see_it(left).message
+            if not self.wait:
+                return f"{name} is {why or 'being removed'}"
+            if _condition(left, "Stalled").get("reason") == "DeletionFailed" or self.clock() > until:
+                raise SavepointRefused(f"{name} is not removed yet: {why}")
+            if why != told:
+                tell(why)
+                told = why
+            self.sleep(_LOOK_AGAIN_SECONDS)
+        return f"{name} is removed."
+
+    def _find(self, name: str) -> Object | None:
+        with _refusing():
+            return self.cluster.find(STREAM_SAVEPOINTS, name)
 
     # ---- inside -------------------------------------------------------------------------------------
 
@@ -308,6 +325,7 @@ def savepoint_group() -> click.Group:
         ("create", (leave, stay)),
         ("import", (leave, stay)),
         ("verify", (stay,)),
+        ("delete", (leave, stay)),
         ("list", (stay,)),
     ):
         group.commands[verb].params += options

@@ -47,7 +47,9 @@ class SavepointBackend(Protocol):
         """Has the job start a new run from it; says in a sentence what happens now."""
         ...
 
-    def delete(self, name: str) -> None: ...
+    def delete(self, name: str, tell: Callable[[str], None]) -> str:
+        """Removes it; says in a sentence whether it is gone. `tell` hears what it waits for."""
+        ...
 
     def import_from(self, path: str, name: str | None) -> Savepoint:
         """Makes a savepoint that lies elsewhere one of this job's."""
@@ -199,8 +201,7 @@ def _delete(backend: SavepointBackend, suggest: Suggest, *, name: str, yes: bool
     """Remove one, with its copy of the state."""
     if not yes:
         click.confirm(f"Remove {name} for good?", abort=True)
-    backend.delete(name)
-    click.echo(f"{name} is removed.")
+    click.echo(backend.delete(name, lambda text: click.echo(f"  {text}")))
     _next(suggest("list"))
     return 0
 

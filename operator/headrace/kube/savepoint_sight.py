@@ -25,6 +25,7 @@ from headrace.core.manifests import Platform, read_run_pin
 from headrace.core.manifests.keeper_pod import KEEPER_CONTAINER, TRY_LABEL
 from headrace.core.manifests.ownership import ASKED_LABEL, RUN_LABEL, SAVEPOINT_UID_LABEL, TASK_LABEL
 from headrace.core.model import Job, Problem
+from headrace.core.restarts import found_earlier_lineage, refused_its_start
 from headrace.core.savepoint_model import (
     KeeperPhase,
     KeeperTry,
@@ -168,11 +169,17 @@ def _beginners(cache: Cache, namespace: str) -> list[Object]:
     found: list[Object] = []
     for job in cache.jobs_in(namespace):
         status, asked = job.get("status") or {}, _asked(job)
-        if (asked and asked != status.get("restored")) or (
-            job["spec"].get("startFrom") and not status.get("run")
-        ):
+        if (asked and asked != status.get("restored")) or (job["spec"].get("startFrom") and _begins(status)):
             found.append(job)
     return found
+
+
+def _begins(status: Mapping[str, Any]) -> bool:
+    """It has no run yet, or the one it has never began: it starts over when that is mended."""
+    if not status.get("run") or not status.get("lastTermination"):
+        return not status.get("run")
+    parsed = StreamJobStatus.parse(dict(status))
+    return found_earlier_lineage(parsed) or refused_its_start(parsed)
 
 
 def _in_use_by(cache: Cache, beginners: Iterable[Object], savepoint: Object) -> tuple[str, ...]:
@@ -195,7 +202,7 @@ def _is_awaited_by(job: Object, savepoint: Object) -> bool:
     if asked != status.get("restored") and restored_name(asked) == name:
         return True
     named = start.get("savepoint") == name or (path is not None and start.get("path") == path)
-    return named and not status.get("run")
+    return named and _begins(status)
 
 
 def _asked(job: Object) -> str:
@@ -269,11 +276,13 @@ def _known(manifest: Object, *, in_use_by: tuple[str, ...]) -> Known:
         phase=_phase(failed=failed, done=done is not None),
         began_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         pinned=bool(spec.get("pinned")),
+        verifying=not failed and (conditions.get("Verified") or {}).get("reason") == "Verifying",
         imported=spec.get("path") is not None,
         in_use_by=in_use_by,
         reason=stalled.get("reason", "") if failed else "",
         problem=stalled.get("message", "") if failed else "",
         batches={one["name"]: one["batch"] for one in status.get("queries") or ()},
+        more_queries=bool(status.get("moreQueries")),
         completed_at=done,
         seconds=(done - began).total_seconds() if done is not None and began is not None else None,
         size_bytes=status.get("bytes"),

@@ -406,6 +406,24 @@ def test_restored_is_what_a_job_has_started_from():
     assert cluster.savepoint("manual").in_use_by == ()
 
 
+@pytest.mark.parametrize("why", ["StartRefused", "EarlierLineage"])
+def test_one_that_a_job_is_to_start_over_with_is_in_use(why: str):
+    """It has a run, and that run never began."""
+    cluster = running()
+    cluster.create_savepoint("manual")
+    cluster.settle()
+    attempt = {"number": 1, "epoch": 1, "state": "Ended"}
+    ended = {"run": 1, "attempt": 1, "reason": "Refused", "errorClass": why}
+    run = {"number": 1, "revision": "r", "attempt": attempt}
+    put_starter(cluster, {"run": run, "lastTermination": ended})
+    cluster.settle()
+    assert cluster.savepoint("manual").in_use_by == ("fork",)
+    begun = {"run": {**run, "number": 2, "attempt": {**attempt, "state": "Started"}}}
+    cluster.api.set((STREAM_JOBS.plural, NAMESPACE, "fork"), {"status": begun})
+    cluster.settle()
+    assert cluster.savepoint("manual").in_use_by == ()
+
+
 def test_one_that_a_job_is_asked_to_go_back_to_is_in_use_until_it_has():
     cluster = running()
     cluster.create_savepoint("manual")

@@ -181,6 +181,45 @@ def test_delete(cluster: Cluster, kubectl: Run_):
     assert PLACE not in api_of(cluster).objects
 
 
+HELD = {"finalizers": ["headrace.dev/savepoint"]}
+
+
+def held(cluster: Cluster, *steps: dict[str, Any] | None) -> ClusterSavepoints:
+    """One whose finalizer the operator keeps; each wait is a pass, and None is the last one."""
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
+    api_of(cluster).set(PLACE, {"metadata": HELD})
+    passes = iter(steps)
+
+    def operator_acts(_: float) -> None:
+        status = next(passes)
+        if status is None:
+            api_of(cluster).remove(PLACE)
+        else:
+            api_of(cluster).set(PLACE, {"status": status})
+
+    return replace(backend(cluster, timeout_seconds=3), sleep=operator_acts)
+
+
+def test_delete_stays_until_it_is_gone_and_says_what_it_waits_for(cluster: Cluster):
+    told: list[str] = []
+    leaving = {"conditions": [condition("Ready", "False", "in use by fork")]}
+    assert held(cluster, leaving, None).delete("nightly", told.append) == "nightly is removed."
+    assert told[-1] == "being removed. in use by fork"
+
+
+def test_delete_does_not_say_removed_while_the_store_refuses(cluster: Cluster):
+    refused = condition("Stalled", "True", "the copy could not be removed: no") | {"reason": "DeletionFailed"}
+    with pytest.raises(SavepointRefused, match=r"nightly is not removed yet: .*could not be removed: no"):
+        held(cluster, {"conditions": [refused]}).delete("nightly", lambda _: None)
+
+
+def test_delete_is_not_waited_for_for_ever_nor_when_nobody_wants_to(cluster: Cluster):
+    with pytest.raises(SavepointRefused, match="nightly is not removed yet"):
+        held(cluster, *[{"conditions": []}] * 9).delete("nightly", lambda _: None)
+    asked = replace(backend(cluster), wait=False)
+    assert asked.delete("nightly", lambda _: None) == "nightly is being removed."
+
+
 def test_missing_rights_are_named(cluster: Cluster, kubectl: Run_):
     transport_of(cluster).forbidden.add(("create", "streamsavepoints"))
     refused = kubectl("savepoint", "create", "clicks")

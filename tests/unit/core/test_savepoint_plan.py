@@ -10,7 +10,7 @@ import pytest
 from headrace.api import StreamJobSpec, StreamSavepointSpec, StreamSavepointStatus
 from headrace.core.model import Problem
 from headrace.core.savepoint_access import access_of
-from headrace.core.savepoint_contents import place_of, size_text, with_contents
+from headrace.core.savepoint_contents import in_words, place_of, size_text, with_contents
 from headrace.core.savepoint_model import (
     KeeperPhase,
     KeeperTry,
@@ -384,6 +384,18 @@ def test_a_check_that_nobody_could_make_says_so_and_changes_no_verdict(
     assert plan.status.check is not None and plan.status.check.level == "None"
     assert told in plan.status.check.message and told in plan.says[0].message
     assert plan.status.verified.level == "State"
+
+
+def test_what_had_no_room_in_the_status_is_said() -> None:
+    query = {"name": "q", "lineage": "l", "batch": 7}
+    told = {"queries": [query], "more_queries": 3, "offsets_left_out": ["q"]}
+    status = with_contents(StreamSavepointStatus(), told)
+    assert (status.more_queries, status.offsets_left_out, status.batch) == (3, ("q",), None)
+    assert "and 3 more queries that its manifest names" in in_words(status)
+    many = with_contents(
+        StreamSavepointStatus(), {"queries": [{**query, "name": f"q{n}"} for n in range(70)]}
+    )
+    assert (len(many.queries), many.more_queries) == (64, 6)
 
 
 def test_the_intent_names_the_place_and_the_run() -> None:

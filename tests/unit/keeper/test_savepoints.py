@@ -167,6 +167,7 @@ def test_the_result_fits_into_the_last_words_of_a_container(keeper: Keeper) -> N
     assert code == 0
     assert len(json.dumps(result)) < 4096
     assert result["savepoint"]["queries"][0]["offsets"] == {}
+    assert result["savepoint"]["offsets_left_out"] == ["orders"]
 
 
 def test_of_very_many_queries_the_first_ones_are_told(keeper: Keeper) -> None:
@@ -175,7 +176,9 @@ def test_of_very_many_queries_the_first_ones_are_told(keeper: Keeper) -> None:
     code, result = keeper.take()
     assert code == 0
     assert len(json.dumps(result)) < 4096
-    assert 1 < len(result["savepoint"]["queries"]) < 41
+    told = result["savepoint"]
+    assert 1 < len(told["queries"]) < 41
+    assert told["more_queries"] == 41 - len(told["queries"])
 
 
 def test_a_run_without_queries_has_nothing_to_save(keeper: Keeper) -> None:
@@ -195,5 +198,6 @@ def test_of_very_many_orphans_the_first_ones_are_told(keeper: Keeper) -> None:
 
 def test_a_time_limit_ends_it(keeper: Keeper) -> None:
     code, result = keeper.take("--time-limit-seconds=0")
-    assert (code, "raise timeLimit" in result["message"]) == (66, True)
+    assert (code, result["reason"]) == (66, "TimeLimit")
+    assert "raise timeLimit" in result["message"]
     assert keeper("savepoints")[1]["savepoints"][0]["problem"] == "it was never finished"
