@@ -58,10 +58,10 @@ def _wish(asked: str, run: Run | None) -> tuple[Mode, str] | str:
             return mode, place.strip().rstrip("/")
         case "list":
             return f"{COLLECT_ANNOTATION}: list needs a place, such as list s3://bucket/checkpoints"
-        case "dry-run" | "remove" if run is None or run.path is None:
-            return "the job has no run yet, so it has left nothing"
-        case "dry-run" | "remove":
+        case "dry-run" | "remove" if run is not None and run.path is not None:
             return mode, run.path.rsplit("/", 2)[0]
+        case "dry-run" | "remove":
+            return "the job has no run yet, so it has left nothing"
         case _:
             return f"{COLLECT_ANNOTATION}: say dry-run, remove or list s3://…, not {mode}"
 
