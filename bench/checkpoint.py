@@ -147,6 +147,8 @@ def session(server: S3Server) -> Any:
         f"{state}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
         f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
         f"{state}.checkpointFormatVersion": "2",
+        # The times of a whole round are read at its end.
+        "spark.sql.streaming.numRecentProgressUpdates": "1000",
         **spark_conf(server.options()),
     }
     builder = SparkSession.builder.master("local[2]")
@@ -158,9 +160,9 @@ def session(server: S3Server) -> Any:
 
 
 def measure_round(server: S3Server, query: Any, measured: Measured, batches: int) -> None:
-    first = await_batch(query, WARM_UP_BATCHES)
+    first = await_batches(query, WARM_UP_BATCHES)
     begin = server.log_position()
-    last = await_batch(query, first - first_batch(query) + batches)
+    last = await_batches(query, batches, after=first)
     end = server.log_position()
     progress = [one for one in query.recentProgress if first < one["batchId"] <= last]
     query.stop()
@@ -188,21 +190,21 @@ def start(spark: Any, checkpoint: str, output: str) -> Any:
     return writer.outputMode("append").trigger(processingTime="0 seconds").start()
 
 
-def first_batch(query: Any) -> int:
-    return query.recentProgress[0]["batchId"]
-
-
-def await_batch(query: Any, since_start: int) -> int:
-    """Waits until so many batches have ended since the query's start; returns the number of the last."""
+def await_batches(query: Any, count: int, *, after: int | None = None) -> int:
+    """Waits until so many batches have ended after that one, or after the first that ends from now on;
+    returns the number of the last."""
     deadline = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < deadline:
         if query.exception():
             raise query.exception()
+        # Not by the first of `recentProgress`: Spark forgets the old ones, and the first moves on.
         progress = query.lastProgress
-        if progress and progress["batchId"] - first_batch(query) >= since_start:
+        if progress and after is None:
+            after = progress["batchId"]
+        if progress and after is not None and progress["batchId"] - after >= count:
             return progress["batchId"]
         time.sleep(0.01)
-    raise TimeoutError(f"no {since_start} batches within {WAIT_SECONDS} s")
+    raise TimeoutError(f"no {count} batches within {WAIT_SECONDS} s")
 
 
 def _area(path: str) -> str:

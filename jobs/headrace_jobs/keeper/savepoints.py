@@ -17,6 +17,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
+from headrace_jobs.keeper.progress import telling_progress
 from headrace_jobs.store import Store, open_store
 from headrace_jobs.store.errors import LineageError, SavepointError, SeedError
 from headrace_jobs.store.s3_options import S3Options
@@ -51,6 +52,10 @@ _TELL_SECONDS = 10.0
 _LARGEST_RESULT = 3500
 
 
+class _TimeIsUpError(SavepointError):
+    reason = "TimeLimit"
+
+
 def add_tasks(tasks: Any, common: argparse.ArgumentParser) -> None:
     """Registers the subcommands. `common` brings --store, --result and how to reach S3."""
     where = argparse.ArgumentParser(add_help=False)
@@ -66,6 +71,7 @@ def add_tasks(tasks: Any, common: argparse.ArgumentParser) -> None:
     taking.add_argument("--cause", default="Manual")
     taking.add_argument("--spec-digest")
     taking.add_argument("--time-limit-seconds", type=float)
+    taking.add_argument("--progress-port", type=int, help="where to tell how far it is; nowhere without")
 
     restoring = _task(
         tasks, "restore", restore, [common, rate], "make a run from a savepoint or a checkpoint"
@@ -83,6 +89,7 @@ def add_tasks(tasks: Any, common: argparse.ArgumentParser) -> None:
 
     finding = _task(tasks, "savepoints", find, [common], "list what lies in the store")
     finding.add_argument("--everywhere", action="store_true", help="--store is a location, not that of a job")
+    finding.add_argument("--fitting", action="store_true", help="the newest, as many as last words hold")
 
     discarding = _task(tasks, "discard", discard, [common, where], "remove a savepoint")
     discarding.add_argument("--why", default="asked for")
@@ -90,6 +97,7 @@ def add_tasks(tasks: Any, common: argparse.ArgumentParser) -> None:
     collecting = _task(tasks, "collect", collect_orphans, [common], "remove what no savepoint is or will be")
     collecting.add_argument("--older-than-hours", type=float, default=24.0)
     collecting.add_argument("--dry-run", action="store_true")
+    collecting.add_argument("--known", action="append", default=[], help="a savepoint that somebody names")
 
 
 def _task(
@@ -124,15 +132,16 @@ def take(arguments: argparse.Namespace, s3: S3Options) -> Result:
         spec_digest=arguments.spec_digest,
         spark_version=_spark_version(),
     )
-    manifest = take_savepoint(
-        open_store(arguments.store, s3),
-        run=arguments.run,
-        savepoint=arguments.savepoint,
-        about=about,
-        now=datetime.now(UTC),
-        pace=_pace(arguments),
-        tell=_teller(arguments.time_limit_seconds),
-    )
+    with telling_progress(arguments.progress_port, owner=arguments.owner) as page:
+        manifest = take_savepoint(
+            open_store(arguments.store, s3),
+            run=arguments.run,
+            savepoint=arguments.savepoint,
+            about=about,
+            now=datetime.now(UTC),
+            pace=_pace(arguments),
+            tell=_teller(arguments.time_limit_seconds, page),
+        )
     return 0, {"reason": "Completed", "message": "", "savepoint": _fitting(manifest)}
 
 
@@ -146,7 +155,7 @@ def restore(arguments: argparse.Namespace, s3: S3Options) -> Result:
         query=arguments.query,
         s3=s3,
         pace=_pace(arguments),
-        tell=_teller(None),
+        tell=_teller(None, lambda _: None),
     )
     return 0, {"reason": "Completed", "message": "", "seed": asdict(seed)}
 
@@ -166,7 +175,18 @@ def verify(arguments: argparse.Namespace, s3: S3Options) -> Result:
 def find(arguments: argparse.Namespace, s3: S3Options) -> Result:
     store = open_store(arguments.store, s3)
     found = list(find_savepoints(store)) if arguments.everywhere else list_savepoints(store)
-    return 0, {"reason": "Completed", "message": "", "savepoints": [_line(store, one) for one in found]}
+    if not arguments.fitting:
+        return 0, {"reason": "Completed", "message": "", "savepoints": [_line(store, one) for one in found]}
+    # Those without a manifest last: nobody can start from them.
+    found.sort(key=lambda one: one.manifest.taken_at if one.manifest is not None else "", reverse=True)
+    told: dict[str, Any] = {"reason": "Completed", "message": f"{len(found)} savepoints", "savepoints": []}
+    for one in found:
+        told["savepoints"].append(_line(store, one))
+        if len(json.dumps(told)) > _LARGEST_RESULT:
+            told["savepoints"].pop()
+            told["message"] += f", here the newest {len(told['savepoints'])}: look below one job for more"
+            break
+    return 0, told
 
 
 def _line(store: Store, found: Found) -> dict[str, Any]:
@@ -193,15 +213,19 @@ def discard(arguments: argparse.Namespace, s3: S3Options) -> Result:
 
 
 def collect_orphans(arguments: argparse.Namespace, s3: S3Options) -> Result:
-    look = orphans if arguments.dry_run else collect
-    found = look(
-        open_store(arguments.store, s3),
-        older_than=timedelta(hours=arguments.older_than_hours),
-        now=datetime.now(UTC),
-    )
+    store, look = open_store(arguments.store, s3), orphans if arguments.dry_run else collect
+    found = look(store, older_than=timedelta(hours=arguments.older_than_hours), now=datetime.now(UTC))
+    # Whole ones that nobody names cost as much. They may be all that is left of a job: they stay.
+    whole = [one for one in list_savepoints(store) if one.manifest is not None]
+    nameless = [one for one in whole if one.path.removeprefix(f"{SAVEPOINTS}/") not in arguments.known]
     told = {"reason": "Completed", "message": _cost(found, dry=arguments.dry_run), **_report(found)}
+    told["savepoints"] = [_line(store, one) for one in nameless]
+    if nameless:
+        size = sum(one.manifest.size_bytes for one in nameless if one.manifest is not None)
+        told["message"] += f"; {len(nameless)} savepoints that no object names, with {size} bytes, stay"
     while len(json.dumps(told)) > _LARGEST_RESULT:
-        told["orphans"] = told["orphans"][:-1]
+        longest = max(("orphans", "savepoints"), key=lambda part: len(told[part]))
+        told[longest] = told[longest][:-1]
     return 0, told
 
 
@@ -225,16 +249,17 @@ def _pace(arguments: argparse.Namespace) -> Pace:
     )
 
 
-def _teller(limit_seconds: float | None) -> Callable[[Progress], None]:
-    """Says now and then how far it is, and ends it when its time is up."""
+def _teller(limit_seconds: float | None, page: Callable[[Progress], None]) -> Callable[[Progress], None]:
+    """Says how far it is, in the log now and then, and ends it when its time is up."""
     began = time.monotonic()
     told = began
 
     def tell(progress: Progress) -> None:
         nonlocal told
         now = time.monotonic()
+        page(progress)
         if limit_seconds is not None and now - began > limit_seconds:
-            raise SavepointError(
+            raise _TimeIsUpError(
                 f"it took longer than its time limit of {limit_seconds:g} s: raise timeLimit or maxCopyRate"
             )
         if now - told >= _TELL_SECONDS:
@@ -251,15 +276,21 @@ def _teller(limit_seconds: float | None) -> Callable[[Progress], None]:
 
 
 def _fitting(manifest: Manifest) -> dict[str, Any]:
-    """The manifest without its objects; without offsets where those would be too long, and of very many
-    queries the first ones."""
+    """The manifest without its objects; without the longest offsets where there is no room for them, and of
+    very many queries the first ones. It says what it leaves out."""
     told = manifest.summary()
-    if len(json.dumps(told)) > _LARGEST_RESULT:
-        for query in told["queries"]:
-            query["offsets"] = {}
+    bare: list[str] = []
+    for query in sorted(told["queries"], key=lambda one: len(json.dumps(one["offsets"])), reverse=True):
+        if len(json.dumps(told)) <= _LARGEST_RESULT:
+            break
+        query["offsets"] = {}
+        bare.append(query["name"])
+    everything = len(told["queries"])
     while len(json.dumps(told)) > _LARGEST_RESULT and told["queries"]:
         told["queries"] = told["queries"][:-1]
-    return told
+        told["more_queries"] = everything - len(told["queries"])
+    named = {query["name"] for query in told["queries"]}
+    return {**told, "offsets_left_out": [name for name in bare if name in named]}
 
 
 def _spark_version() -> str | None:

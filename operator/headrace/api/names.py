@@ -16,6 +16,8 @@ PAUSE_ANNOTATION = f"{GROUP}/paused"
 RESTORE_ANNOTATION = f"{GROUP}/restore"
 # "5": leave run 5 for the last good version; "5 to 3": for what run 3 ran. Once run 5 is left, it is history.
 ROLLBACK_ANNOTATION = f"{GROUP}/rollback"
+# Of a StreamSavepoint: how far to check it again; "State@2026-01-31T08:00:00Z" is another one than "State".
+VERIFY_ANNOTATION = f"{GROUP}/verify"
 COLLECT_ANNOTATION = f"{GROUP}/collect-savepoints"
 FINALIZER = f"{GROUP}/checkpoints"
 SAVEPOINT_FINALIZER = f"{GROUP}/savepoint"

@@ -107,6 +107,17 @@ class Verification(StatusModel):
     message: str = plain_field("What was found.", default="")
 
 
+class Check(StatusModel):
+    """The answer to a request to check a savepoint again."""
+
+    asked: str = plain_field("The value of the annotation `headrace.dev/verify` it answers.")
+    level: Literal["None", "Objects", "State"] = plain_field(
+        "How far it was found good: `None` where it is damaged, or could not be looked at.", default="None"
+    )
+    message: str = plain_field("What was found, or why nobody could look.", default="")
+    at: Timestamp | None = plain_field("When.", default=None)
+
+
 class StreamSavepointStatus(StatusModel):
     """What a savepoint holds."""
 
@@ -127,16 +138,32 @@ class StreamSavepointStatus(StatusModel):
     revision: str | None = plain_field("Digest of that run's spec.", default=None)
     spark_version: str | None = plain_field("Version of Spark that wrote it.", default=None)
     queries: Items[SavedQuery] = plain_field("Its queries.", default=(), max_length=64, list_key="name")
+    more_queries: int | None = plain_field(
+        "How many more it has, for which there was no room here; its manifest has them all.",
+        default=None,
+        ge=1,
+    )
+    offsets_left_out: Items[str] = plain_field(
+        "Queries whose offsets had no room here; its manifest has them.", default=(), max_length=64
+    )
     batch: int | None = plain_field("The batch, where there is only one query.", default=None, ge=-1)
     objects: int | None = plain_field("How many objects it has.", default=None, ge=0)
     bytes: int | None = plain_field("How big they are together.", default=None, ge=0)
     size: str | None = plain_field("The same for people, such as `1.2Gi`.", default=None)
+    copied_percent: int | None = plain_field(
+        "How far the copy is, in tens: it is written when that changes. None before it has begun and when it "
+        "is done.",
+        default=None,
+        ge=0,
+        le=100,
+    )
     started_at: Timestamp | None = plain_field("When copying began.", default=None)
     completed_at: Timestamp | None = plain_field("When its manifest was written.", default=None)
     failed_at: Timestamp | None = plain_field(
         "When it was given up, or found damaged. It stays so: make another one.", default=None
     )
     verified: Verification = plain_field("How far it has been checked.", default=Verification())
+    check: Check | None = plain_field("The last check that the annotation asked for.", default=None)
     in_use_by: Items[str] = plain_field(
         "Jobs that start from it or roll back to it: it is kept for them.", default=(), max_length=32
     )

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, PlainSerializer, Strict, WithJsonSchema
 
 from headrace.api.model import Items, StatusModel, plain_field
+from headrace.api.pods import RawObject
 
 
 def _rfc3339(moment: datetime) -> str:
@@ -335,13 +336,32 @@ class QueryLineage(StatusModel):
     id: str = plain_field("Id in its checkpoint's metadata; sinks de-duplicate by it.")
 
 
+class FoundSavepoint(StatusModel):
+    """A savepoint that lies in a store."""
+
+    path: str = plain_field("Where it lies: it can be imported by this.")
+    job: str = plain_field("The job that it was taken of, with its namespace.", default="")
+    cause: str = plain_field("Why it was taken.", default="")
+    taken_at: Timestamp | None = plain_field("When.", default=None)
+    batches: RawObject = plain_field("The last committed batch of each query.", default={})
+    bytes: int | None = plain_field("How big it is.", default=None, ge=0)
+    verified: str = plain_field("How far it was checked.", default="")
+    problem: str = plain_field("Why nobody can start from it, if so.", default="")
+
+
 class Collection(StatusModel):
-    """What was found of savepoints that were never finished, or removed, and lies there still."""
+    """What was found of savepoints in a store, or of what they have left behind."""
 
     asked: str = plain_field("The value of the annotation `headrace.dev/collect-savepoints` it answers.")
     message: str = plain_field("What was found or removed, or why it could not be.", default="")
     objects: int | None = plain_field("How many objects.", default=None, ge=0)
     bytes: int | None = plain_field("How big they are together.", default=None, ge=0)
+    savepoints: Items[FoundSavepoint] = plain_field(
+        """Of `list`: the newest below that place, as many as the answer has room for. Otherwise: whole ones
+        of this job that no StreamSavepoint of the namespace names. They are never removed.""",
+        default=(),
+        max_length=64,
+    )
     at: Timestamp | None = plain_field("When.", default=None)
 
 

@@ -34,6 +34,7 @@ from headrace_jobs.store.savepoints import (
     Progress,
     Verification,
     delete_savepoint,
+    find_savepoints,
     import_savepoint,
     list_savepoints,
     record,
@@ -84,8 +85,17 @@ class LocalSavepoints:
 
     def list(self) -> list[Savepoint]:
         with _refusing():
-            found = [self._seen(one) for one in list_savepoints(self._store)]
+            found = [_seen(self._store, one, self._full_name) for one in list_savepoints(self._store)]
         return sorted(found, key=lambda one: (one.taken_at or datetime.max.replace(tzinfo=UTC), one.name))
+
+    def list_in(self, place: str) -> tuple[list[Savepoint], str]:
+        url = place.rstrip("/") if "://" in place else Path(place).absolute().as_uri()
+        with _refusing():
+            store = open_store(url, s3_options(self.job.spec))
+            found = [_seen(store, one, "") for one in find_savepoints(store)]
+        oldest = datetime.min.replace(tzinfo=UTC)
+        found.sort(key=lambda one: (one.taken_at or oldest, one.name), reverse=True)
+        return found, f"{len(found)} savepoints"
 
     def show(self, name: str) -> Savepoint:
         found = next((one for one in self.list() if one.name == name), None)
@@ -117,10 +127,11 @@ class LocalSavepoints:
             return f"headrace dev drains {self.job.metadata.name} and starts it from {name} now."
         return f"The next headrace dev {self.manifest} starts it from {name}."
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, tell: Callable[[str], None]) -> str:  # noqa: ARG002 - it is done at once
         self.show(name)
         with _refusing():
             delete_savepoint(self._store, f"{SAVEPOINTS}/{name}", why="headrace savepoint delete")
+        return f"{name} is removed."
 
     def import_from(self, path: str, name: str | None) -> Savepoint:
         url = path.rstrip("/") if "://" in path else Path(path).absolute().as_uri()
@@ -150,14 +161,16 @@ class LocalSavepoints:
             raise SavepointRefused(f"'{name}' cannot be the name of a savepoint: try '{better}'")
         return name
 
-    def _seen(self, found: Found) -> Savepoint:
-        name = found.path.rpartition("/")[2]
-        where = f"{self._store.url}/{found.path}"
-        if found.manifest is None:
-            damaged = found.problem != "it was never finished"
-            state = "Damaged" if damaged else "Unfinished"
-            return Savepoint(name=name, job=self._full_name, state=state, message=found.problem, path=where)
-        return _as_savepoint(name, where, found.manifest, recorded(self._store, found.path))
+
+def _seen(store: Store, found: Found, job: str) -> Savepoint:
+    """`job` is whose it is where no manifest tells."""
+    name = found.path.rpartition("/")[2]
+    where = f"{store.url}/{found.path}"
+    if found.manifest is None:
+        damaged = found.problem != "it was never finished"
+        state = "Damaged" if damaged else "Unfinished"
+        return Savepoint(name=name, job=job, state=state, message=found.problem, path=where)
+    return _as_savepoint(name, where, found.manifest, recorded(store, found.path))
 
 
 def _as_savepoint(name: str, where: str, manifest: Manifest, verified: Verification) -> Savepoint:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from headrace.api import API_VERSION, StartFrom, StreamSavepoint
-from headrace.api.names import RESTORE_ANNOTATION, as_name
+from headrace.api import API_VERSION, Collection, FoundSavepoint, StartFrom, StreamSavepoint
+from headrace.api.names import COLLECT_ANNOTATION, RESTORE_ANNOTATION, VERIFY_ANNOTATION, as_name
 from headrace.api.savepoint import SAVEPOINT_NAME_MAX
 from headrace.cli.cluster import Cluster, ClusterProblem, Object, no_such
 from headrace.cli.options import complete_jobs, failing_well, open_cluster, where_options
-from headrace.cli.savepoint_views import Level, SavedQuery, Savepoint, size
+from headrace.cli.savepoint_views import Level, SavedQuery, Savepoint, as_level
 from headrace.cli.savepoints import SavepointBackend, SavepointRefused, Target, savepoint_commands
 from headrace.kube.errors import AlreadyExists, ApiError, NotFound
 from headrace.kube.resources import STREAM_JOBS, STREAM_SAVEPOINTS
 
 _LOOK_AGAIN_SECONDS = 1.0
-_LEVELS: tuple[Level, ...] = ("None", "Objects", "State", "Restore")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,16 +47,53 @@ class ClusterSavepoints:
         ours = [one for one in found if one["spec"]["job"]["name"] == self.job]
         return [_as_people_see_it(one) for one in sorted(ours, key=_age)]
 
+    def list_in(self, place: str) -> tuple[Sequence[Savepoint], str]:
+        """By a keeper of the job, under its rights: nobody else may look into the store."""
+        # With the moment: it can be asked again.
+        asked = f"list {place}@{self.now():%Y-%m-%dT%H:%M:%SZ}"
+        request = {"metadata": {"annotations": {COLLECT_ANNOTATION: asked}}}
+        with _refusing():
+            try:
+                self.cluster.patch(STREAM_JOBS, self.job, request)
+            except NotFound:
+                raise SavepointRefused(
+                    f"there is no StreamJob {self.job}, under whose rights the store is looked at: apply its "
+                    "manifest with suspend: true first"
+                ) from None
+        until = self.clock() + self.timeout_seconds
+        while (found := self._collection()).get("asked") != asked:
+            if self.clock() > until:
+                raise SavepointRefused(f"no answer after {self.timeout_seconds:g} s: does the operator run?")
+            self.sleep(_LOOK_AGAIN_SECONDS)
+        answer = Collection.parse(found)
+        return [_found_in_store(one) for one in answer.savepoints], answer.message
+
+    def _collection(self) -> Object:
+        with _refusing():
+            job = self.cluster.find(STREAM_JOBS, self.job) or {}
+        return (job.get("status") or {}).get("collection") or {}
+
     def show(self, name: str) -> Savepoint:
         return _as_people_see_it(self._get(name))
 
     def verify(self, name: str, level: Level) -> Savepoint:
-        found = _as_people_see_it(self._get(name))
-        if _LEVELS.index(found.verified) >= _LEVELS.index(level):
-            return found
+        """Whatever is known of it: objects may have been lost since."""
+        before = _as_people_see_it(self._get(name))
+        if before.state == "Failed":
+            return _not_whole(before)
+        # With the moment: it can be asked again.
+        asked = f"{level}@{self.now():%Y-%m-%dT%H:%M:%SZ}"
         with _refusing():
-            asked = self.cluster.patch(STREAM_SAVEPOINTS, name, {"spec": {"verify": level}})
-        return self._wait(name, _checked_to(level, asked["metadata"].get("generation", 0)), lambda _: None)
+            request = {"metadata": {"annotations": {VERIFY_ANNOTATION: asked}}}
+            self.cluster.patch(STREAM_SAVEPOINTS, name, request)
+        found = self._wait(name, _answers(asked), lambda _: None)
+        seen, answer = _as_people_see_it(found), _check(found)
+        if seen.state == "Failed":
+            return _not_whole(seen)
+        message = str(answer.get("message") or "no reason was told")
+        if answer.get("level", "None") == "None":
+            raise SavepointRefused(f"{name} could not be checked: {message}")
+        return replace(seen, verified_message=message)
 
     def restore(self, name: str) -> str:
         """A job that has run is asked by an annotation, one that has not by its `startFrom`."""
@@ -84,10 +120,27 @@ class ClusterSavepoints:
         start = {info.alias: None for info in StartFrom.model_fields.values()} | {"savepoint": name}
         return {"spec": {"startFrom": start}}
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, tell: Callable[[str], None]) -> str:
+        """The object stays until its copy is removed: it may be in use, or the store may refuse."""
         self._get(name)
         with _refusing():
             self.cluster.delete(STREAM_SAVEPOINTS, name)
+        until, told = self.clock() + self.timeout_seconds, ""
+        while (left := self._find(name)) is not None:
+            why = _as_people_see_it(left).message
+            if not self.wait:
+                return f"{name} is {why or 'being removed'}"
+            if _condition(left, "Stalled").get("reason") == "DeletionFailed" or self.clock() > until:
+                raise SavepointRefused(f"{name} is not removed yet: {why}")
+            if why != told:
+                tell(why)
+                told = why
+            self.sleep(_LOOK_AGAIN_SECONDS)
+        return f"{name} is removed."
+
+    def _find(self, name: str) -> Object | None:
+        with _refusing():
+            return self.cluster.find(STREAM_SAVEPOINTS, name)
 
     # ---- inside -------------------------------------------------------------------------------------
 
@@ -106,18 +159,18 @@ class ClusterSavepoints:
             raise SavepointRefused(f"there is a savepoint {chosen} already: choose another name") from None
         if not self.wait:
             return _as_people_see_it(made)
-        return self._wait(chosen, _done, tell)
+        seen = _as_people_see_it(self._wait(chosen, _done, tell))
+        if seen.state == "Failed":
+            raise SavepointRefused(f"{chosen} failed: {seen.message or 'no reason was told'}")
+        return seen
 
-    def _wait(self, name: str, done: Callable[[Object], bool], tell: Callable[[str], None]) -> Savepoint:
+    def _wait(self, name: str, done: Callable[[Object], bool], tell: Callable[[str], None]) -> Object:
         until, told = self.clock() + self.timeout_seconds, ""
         while True:
             found = self._get(name)
-            seen = _as_people_see_it(found)
             if done(found):
-                if seen.state == "Failed":
-                    raise SavepointRefused(f"{name} failed: {seen.message or 'no reason was told'}")
-                return seen
-            if (step := _progress(found, seen)) != told:
+                return found
+            if (step := _as_people_see_it(found).message or "waiting for the operator") != told:
                 tell(step)
                 told = step
             if self.clock() > until:
@@ -164,29 +217,19 @@ def _done(one: Object) -> bool:
     return "True" in (_condition(one, "Ready").get("status"), _condition(one, "Stalled").get("status"))
 
 
-def _checked_to(level: Level, generation: int) -> Callable[[Object], bool]:
+def _answers(asked: str) -> Callable[[Object], bool]:
     def done(one: Object) -> bool:
-        status = one.get("status") or {}
-        reached = (status.get("verified") or {}).get("level", "None")
-        if _LEVELS.index(reached) >= _LEVELS.index(level):
-            return True
-        verified = _condition(one, "Verified")
-        judged = verified.get("observedGeneration", 0) >= generation
-        return _condition(one, "Stalled").get("status") == "True" or (
-            judged
-            and verified.get("status") == "False"
-            and _condition(one, "Reconciling").get("status") != "True"
-        )
+        return _check(one).get("asked") == asked or _condition(one, "Stalled").get("status") == "True"
 
     return done
 
 
-def _progress(one: Object, seen: Savepoint) -> str:
-    status = one.get("status") or {}
-    copied, whole = status.get("copiedBytes"), status.get("bytes")
-    if copied is None:
-        return seen.message or "waiting for the operator"
-    return f"{size(copied)} of {size(whole)} copied" if whole else f"{size(copied)} copied"
+def _check(one: Object) -> Object:
+    return (one.get("status") or {}).get("check") or {}
+
+
+def _not_whole(failed: Savepoint) -> Savepoint:
+    return replace(failed, verified="None", verified_message=failed.message or "it is not whole")
 
 
 def _as_people_see_it(one: Object) -> Savepoint:
@@ -227,6 +270,22 @@ def _as_people_see_it(one: Object) -> Savepoint:
     )
 
 
+def _found_in_store(one: FoundSavepoint) -> Savepoint:
+    queries = tuple(SavedQuery(name=name, batch=int(batch)) for name, batch in one.batches.items())
+    return Savepoint(
+        name=one.path.rpartition("/")[2],
+        job=one.job,
+        state="Unfinished" if one.problem else "Ready",
+        message=one.problem,
+        path=one.path,
+        cause=one.cause or "-",
+        taken_at=one.taken_at,
+        queries=queries,
+        size_bytes=one.bytes,
+        verified=as_level(one.verified),
+    )
+
+
 # ---- the commands
 
 
@@ -262,6 +321,12 @@ def savepoint_group() -> click.Group:
     )
     leave = click.Option(["--no-wait"], is_flag=True, help="Ask for it, and do not stay.")
     # Of a check the answer is wanted: there is no leaving before it.
-    for verb, options in (("create", (leave, stay)), ("import", (leave, stay)), ("verify", (stay,))):
+    for verb, options in (
+        ("create", (leave, stay)),
+        ("import", (leave, stay)),
+        ("verify", (stay,)),
+        ("delete", (leave, stay)),
+        ("list", (stay,)),
+    ):
         group.commands[verb].params += options
     return group

@@ -45,6 +45,10 @@ class Savepoint:
     spark_version: str | None = None
 
 
+def as_level(text: str) -> Level:
+    return text if text in ("Objects", "State", "Restore") else "None"
+
+
 def as_json(savepoint: Savepoint) -> dict[str, Any]:
     """With the names that a manifest would use, and times as it has them."""
     told = {_camel(key): value for key, value in asdict(savepoint).items()}
@@ -57,19 +61,22 @@ def as_json(savepoint: Savepoint) -> dict[str, Any]:
 
 
 def table(savepoints: Sequence[Savepoint]) -> str:
-    rows = [("NAME", "STATE", "TAKEN", "CAUSE", "BATCH", "SIZE", "VERIFIED")]
-    rows += [
-        (
-            one.name,
-            one.state,
-            f"{one.taken_at.astimezone(UTC):%Y-%m-%d %H:%M}" if one.taken_at else "-",
-            one.cause,
-            _batches(one),
-            size(one.size_bytes),
-            one.verified,
-        )
-        for one in savepoints
-    ]
+    rows: list[tuple[str, ...]] = [("NAME", "STATE", "TAKEN", "CAUSE", "BATCH", "SIZE", "VERIFIED")]
+    return _aligned(rows + [(one.name, *_columns(one)) for one in savepoints])
+
+
+def places(savepoints: Sequence[Savepoint]) -> str:
+    """Of what lies in a store: it is known by its path."""
+    rows: list[tuple[str, ...]] = [("JOB", "STATE", "TAKEN", "CAUSE", "BATCH", "SIZE", "VERIFIED", "PATH")]
+    return _aligned(rows + [(one.job or "-", *_columns(one), one.path or "-") for one in savepoints])
+
+
+def _columns(one: Savepoint) -> tuple[str, ...]:
+    taken = f"{one.taken_at.astimezone(UTC):%Y-%m-%d %H:%M}" if one.taken_at else "-"
+    return one.state, taken, one.cause, _batches(one), size(one.size_bytes), one.verified
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     return "\n".join(line.rstrip() for line in lines)

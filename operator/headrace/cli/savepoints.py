@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import click
 
-from headrace.cli.savepoint_views import Level, Savepoint, as_json, details, table
+from headrace.cli.savepoint_views import Level, Savepoint, as_json, details, places, table
 
 
 class SavepointRefused(Exception):
@@ -33,6 +33,10 @@ class SavepointBackend(Protocol):
         """All of this job, unfinished and damaged ones too, oldest first."""
         ...
 
+    def list_in(self, place: str) -> tuple[Sequence[Savepoint], str]:
+        """All that lie below a place, whoever took them, newest first; and in words how many there are."""
+        ...
+
     def show(self, name: str) -> Savepoint: ...
 
     def verify(self, name: str, level: Level) -> Savepoint:
@@ -43,7 +47,9 @@ class SavepointBackend(Protocol):
         """Has the job start a new run from it; says in a sentence what happens now."""
         ...
 
-    def delete(self, name: str) -> None: ...
+    def delete(self, name: str, tell: Callable[[str], None]) -> str:
+        """Removes it; says in a sentence whether it is gone. `tell` hears what it waits for."""
+        ...
 
     def import_from(self, path: str, name: str | None) -> Savepoint:
         """Makes a savepoint that lies elsewhere one of this job's."""
@@ -118,9 +124,17 @@ def _create(backend: SavepointBackend, suggest: Suggest, *, name: str | None, ou
     return _shown(made, output, suggest("verify", made.name, "--level State"))
 
 
+@click.option(
+    "--in",
+    "place",
+    metavar="URL",
+    help="Those that lie below this place, such as s3://acme/checkpoints, also of jobs that are gone.",
+)
 @_output
-def _list(backend: SavepointBackend, suggest: Suggest, *, output: str) -> int:
-    """All of the job, oldest first."""
+def _list(backend: SavepointBackend, suggest: Suggest, *, place: str | None, output: str) -> int:
+    """All of the job, oldest first; or what lies in a store, newest first, looked at as the job would."""
+    if place is not None:
+        return _list_in(backend, suggest, place, output)
     found = backend.list()
     if output == "json":
         click.echo(json.dumps([as_json(one) for one in found], indent=1))
@@ -131,6 +145,20 @@ def _list(backend: SavepointBackend, suggest: Suggest, *, output: str) -> int:
     else:
         click.echo("There is none.")
         _next(suggest("create"))
+    return 0
+
+
+def _list_in(backend: SavepointBackend, suggest: Suggest, place: str, output: str) -> int:
+    found, in_words = backend.list_in(place)
+    if output == "json":
+        click.echo(json.dumps([as_json(one) for one in found], indent=1))
+        return 0
+    if found:
+        click.echo(places(found))
+    click.echo(in_words)
+    good = [one.path for one in found if one.state == "Ready" and one.path]
+    if good:
+        _next(suggest("import", good[0]))
     return 0
 
 
@@ -145,7 +173,7 @@ def _show(backend: SavepointBackend, suggest: Suggest, *, name: str, output: str
 @click.option("--level", type=click.Choice(["Objects", "State"]), default="State", show_default=True)
 @_output
 def _verify(backend: SavepointBackend, suggest: Suggest, *, name: str, level: Level, output: str) -> int:
-    """Check that it is whole. Exit 1 if it is not."""
+    """Check now that it is whole, whatever was known. Exit 1 if it is not, 2 if nobody could look."""
     found = backend.verify(name, level)
     good = _LEVELS.index(found.verified) >= _LEVELS.index(level)
     if output == "json":
@@ -173,8 +201,7 @@ def _delete(backend: SavepointBackend, suggest: Suggest, *, name: str, yes: bool
     """Remove one, with its copy of the state."""
     if not yes:
         click.confirm(f"Remove {name} for good?", abort=True)
-    backend.delete(name)
-    click.echo(f"{name} is removed.")
+    click.echo(backend.delete(name, lambda text: click.echo(f"  {text}")))
     _next(suggest("list"))
     return 0
 

@@ -187,12 +187,13 @@ class RemoveSavepoint:
 
 @dataclass(frozen=True, kw_only=True)
 class CollectOrphans:
-    """Have a keeper look for what savepoints have left behind, and remove it unless it is a dry run."""
+    """Have a keeper look for what savepoints have left behind, and remove it unless it is a dry run; or for
+    savepoints."""
 
     asked: str
-    path: str
-    """Of the newest run."""
-    dry_run: bool
+    mode: Literal["dry-run", "remove", "list"]
+    place: str
+    """<location>/<namespace>/<name> of the job; of a list, anything above that, too."""
 
 
 @dataclass(frozen=True, kw_only=True)

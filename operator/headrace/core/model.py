@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from headrace.api import StreamJobSpec, UserFrame
 from headrace.core.advice import Advice
@@ -300,6 +301,8 @@ class ObservedCollecting:
     message: str = ""
     objects: int | None = None
     size_bytes: int | None = None
+    # Savepoints that it found, as it tells them; their paths are below the place where it looked.
+    savepoints: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,13 +17,18 @@ def with_contents(status: StreamSavepointStatus, told: Mapping[str, Any] | None)
     """A keeper of another version may tell less: what it does not tell is not known."""
     if not told:
         return status
-    queries = tuple(_query(one) for one in told.get("queries", ())[:_MOST_QUERIES])
+    named = told.get("queries", ())
+    queries = tuple(_query(one) for one in named[:_MOST_QUERIES])
+    more = int(told.get("more_queries") or 0) + len(named) - len(queries)
+    bare = tuple(str(one) for one in told.get("offsets_left_out") or ())[:_MOST_QUERIES]
     size, run = told.get("bytes"), str(told.get("run", ""))
     number = run.rpartition("run-")[2]
     return status.model_copy(
         update={
             "queries": queries,
-            "batch": queries[0].batch if len(queries) == 1 else None,
+            "more_queries": more or None,
+            "offsets_left_out": bare,
+            "batch": queries[0].batch if len(queries) == 1 and not more else None,
             "objects": told.get("objects"),
             "bytes": size,
             "size": size_text(size) if isinstance(size, int) else None,
@@ -37,6 +42,8 @@ def with_contents(status: StreamSavepointStatus, told: Mapping[str, Any] | None)
 
 def in_words(status: StreamSavepointStatus) -> str:
     batches = ", ".join(f"{one.name} at batch {one.batch}" for one in status.queries)
+    if status.more_queries is not None:
+        batches += f", and {status.more_queries} more queries that its manifest names"
     size = f"{status.objects} objects, {status.size}" if status.size is not None else ""
     return "; ".join(part for part in (batches, size) if part) or "its contents were not told"
 

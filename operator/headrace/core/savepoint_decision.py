@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import get_args
 
 from headrace.api import StreamSavepointStatus
 from headrace.core.conditions import Fact
@@ -22,7 +23,7 @@ from headrace.core.savepoints import disposal
 
 # What a keeper says of itself when the fault may pass by itself. Without a word it was killed: likewise.
 _PASSING = frozenset({"StoreUnavailable", ""})
-_TASKS: tuple[Task, ...] = ("take", "verify", "discard")
+_TASKS: tuple[Task, ...] = get_args(Task)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +79,7 @@ def give_up(context: Context, problem: Problem) -> Decision:
     message = problem.message or "no reason was told"
     said = f"{message}. Make another StreamSavepoint when that is mended"
     return Decision(
-        status=context.status.model_copy(update={"failed_at": context.now}),
+        status=context.status.model_copy(update={"failed_at": context.now, "copied_percent": None}),
         state="Failed",
         facts=(*stalled_facts(problem.reason, said), unverified(problem.reason)),
         actions=tidy(context),

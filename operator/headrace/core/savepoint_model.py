@@ -11,7 +11,8 @@ from typing import Any, Literal
 from headrace.api import StreamJobSpec, StreamSavepointSpec
 from headrace.core.model import Problem
 
-Task = Literal["take", "verify", "discard"]
+Task = Literal["take", "verify", "check", "discard"]
+"""`verify`: further than before, as the spec says. `check`: again, because somebody asks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,8 @@ class Savepoint:
     generation: int
     spec: StreamSavepointSpec
     paused: bool = False
+    # How far to check it again, by the annotation; each value is carried out once.
+    check: str | None = None
     # The finalizer is there that keeps it until its copy is removed.
     held: bool = False
     deleting: bool = False
@@ -87,8 +90,10 @@ class SavepointObserved:
     """A problem where there is one, and its spec cannot be read; None where there is none."""
 
     tries: Mapping[Task, Sequence[KeeperTry]] = field(default_factory=dict[Task, Sequence[KeeperTry]])
-    """Oldest first."""
+    """Oldest first; of checks those of the request that stands."""
 
+    # How far the copy is; None where nobody tells.
+    copied_percent: int | None = None
     in_use_by: tuple[str, ...] = ()
     # A job that has started from it.
     restored_by: str | None = None

@@ -3,7 +3,7 @@
       asked for ──▶ taking ──────────▶ Ready ──▶ verified further, as spec.verify says
           │           │ (keeper pod)     │                (keeper pod)
           │           └──▶ Failed        └──▶ Failed: found damaged
-          └─ spec.path: checked, then adopted
+          └─ spec.path: checked, then adopted          checked again, each time that the annotation asks
 
       deleted ──▶ work on it stops ──▶ the copy is removed, or stays, as the policy says ──▶ gone
 
@@ -47,11 +47,11 @@ from headrace.core.savepoint_model import (
     StopKeepers,
     Task,
 )
-from headrace.core.savepoint_verifying import found_by, settled, verified
+from headrace.core.savepoint_verifying import checked, found_by, settled, verified
 
 # As many as the status has room for.
 _MOST_USERS = 32
-_WORKING: tuple[Task, ...] = ("take", "verify")
+_WORKING: tuple[Task, ...] = ("take", "verify", "check")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +278,21 @@ def _carry_on(context: Context, work: RunKeeper, doing: str) -> Decision:
     if context.deadline is not None and context.now > context.deadline:
         limit = f"it took longer than spec.timeLimit, {context.savepoint.spec.time_limit}"
         return give_up(context, Problem("TimeLimit", f"{limit}: {trouble.message}" if trouble else limit))
-    return _taking(context, trouble.message if trouble is not None else doing, work)
+    told = replace(context, status=_with_progress(context))
+    return _taking(told, trouble.message if trouble is not None else _how_far(told, doing), work)
+
+
+def _with_progress(context: Context) -> StreamSavepointStatus:
+    """In tens: every step of it is a write. Unheard of, it is as far as it was."""
+    percent = context.observed.copied_percent
+    if percent is None:
+        return context.status
+    return context.status.model_copy(update={"copied_percent": percent // 10 * 10})
+
+
+def _how_far(context: Context, doing: str) -> str:
+    percent = context.status.copied_percent
+    return doing if percent is None else f"{doing}: {percent}%"
 
 
 def _taking(context: Context, message: str, work: RunKeeper) -> Decision:
@@ -289,7 +303,7 @@ def _taking(context: Context, message: str, work: RunKeeper) -> Decision:
 
 def _complete(context: Context, done: KeeperTry) -> Decision:
     status = with_contents(context.status, done.words.get("savepoint")).model_copy(
-        update={"completed_at": done.ended_at or context.now}
+        update={"completed_at": done.ended_at or context.now, "copied_percent": None}
     )
     word = "Taken" if context.savepoint.spec.path is None else "Imported"
     if word == "Taken":
@@ -302,4 +316,4 @@ def _complete(context: Context, done: KeeperTry) -> Decision:
     return replace(following, says=(Sentence(word, in_words(completed.status)), *following.says))
 
 
-QUESTIONS: tuple[Question, ...] = (deleted, paused, failed, taken, imported, verified, settled)
+QUESTIONS: tuple[Question, ...] = (deleted, paused, failed, taken, imported, checked, verified, settled)

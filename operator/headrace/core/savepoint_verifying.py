@@ -3,6 +3,9 @@
 Objects   known of what was taken: the copy is listed again before the manifest is written
 State     by a keeper
 Restore   by a job that has started from it. Nobody can tell ahead: a query needs the job's own code
+
+What was good once may be damaged since (a lifecycle rule of the bucket, somebody's hand): the annotation
+`headrace.dev/verify` has a keeper look again, whatever is known already.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, cast, get_args
 
-from headrace.api import StreamSavepointStatus, Verification
+from headrace.api import VERIFY_ANNOTATION, Check, StreamSavepointStatus, Verification
 from headrace.core.conditions import Fact
 from headrace.core.decision import Sentence
 from headrace.core.model import Problem
@@ -56,6 +59,59 @@ def verified(context: Context) -> Decision | None:
         ),
         actions=(RunKeeper(task="verify", level="State"),),
     )
+
+
+def checked(context: Context) -> Decision | None:
+    """Again, when the annotation asks. It is as good as before meanwhile."""
+    asked, before = context.savepoint.check, context.status.check
+    if asked is None or (before is not None and before.asked == asked):
+        return None
+    # `State@2026-01-31`: what follows only makes it another request.
+    level = asked.partition("@")[0].strip()
+    if level not in ("Objects", "State"):
+        return _answered(context, asked, f"{VERIFY_ANNOTATION}: say Objects or State, not {level}")
+    if not _can_look(context):
+        missing = f"there is no StreamJob {context.savepoint.spec.job.name}, under whose rights it is looked"
+        return _answered(context, asked, missing)
+    tries = context.observed.of("check")
+    last = tries[-1] if tries else None
+    if last is not None and last.phase is KeeperPhase.SUCCEEDED:
+        return _found_good(context, asked, found_by(last, context.now))
+    if last is not None and (broken := final_word(last)) is not None:
+        found = found_by(last, context.now)
+        answer = Check(asked=asked, message=found.message or broken.message, at=context.now)
+        damaged = context.status.model_copy(update={"verified": found, "check": answer})
+        return give_up(replace(context, status=damaged), broken)
+    trouble = trouble_with(context, "check")
+    if last is not None and last.phase is KeeperPhase.FAILED and last.number >= _MOST_TRIES:
+        return _answered(context, asked, trouble.message if trouble is not None else "no reason was told")
+    message = trouble.message if trouble is not None else f"checking again, up to {level}"
+    facts = (
+        _ready(context),
+        Fact(type="Reconciling", true=True, reason="Verifying", message=message),
+        Fact(type="Stalled", true=False, reason="Verifying"),
+        _verified_fact(context),
+    )
+    again = RunKeeper(task="check", level=level)
+    return Decision(status=context.status, state="Verifying", facts=facts, actions=(again,))
+
+
+def _found_good(context: Context, asked: str, found: Verification) -> Decision:
+    """What is known beyond this look stays known."""
+    reached = found.level if found.level in ("Objects", "State") else "None"
+    answer = Check(asked=asked, level=reached, message=found.message, at=context.now)
+    more = _LEVELS.index(found.level) >= _level(context.status)
+    verification = found if more else context.status.verified
+    return settled(
+        replace(context, status=context.status.model_copy(update={"check": answer, "verified": verification}))
+    )
+
+
+def _answered(context: Context, asked: str, why: str) -> Decision:
+    """Nobody could look: it is as good as it was."""
+    answer = Check(asked=asked, message=why, at=context.now)
+    decision = settled(replace(context, status=context.status.model_copy(update={"check": answer})))
+    return replace(decision, says=(Sentence("CheckFailed", why),))
 
 
 def settled(context: Context) -> Decision:

@@ -28,6 +28,9 @@ NextTime = Callable[[str, datetime], datetime | None]
 """The first time of a cron expression, in UTC, after a moment; None if there is none."""
 
 
+_SPANS = tuple(timedelta(**span) for span in ({"minutes": 1}, {"hours": 1}, {"days": 1}, {"days": 31}))
+
+
 class Phase(StrEnum):
     TAKING = "Taking"
     GOOD = "Good"
@@ -44,6 +47,8 @@ class Known:
     began_at: datetime
     uid: str = ""
     pinned: bool = False
+    # It was taken, and is being checked further, as the spec asks.
+    verifying: bool = False
     imported: bool = False
     in_use_by: tuple[str, ...] = ()
     # Why it failed, for those that did: a word and a sentence.
@@ -51,6 +56,8 @@ class Known:
     problem: str = ""
     # Of those that are good: the batch of each query, when it was done, how long that took, how big it is.
     batches: Mapping[str, int] = field(default_factory=dict[str, int])
+    # There are queries beyond these, for which the status had no room.
+    more_queries: bool = False
     completed_at: datetime | None = None
     seconds: float | None = None
     size_bytes: int | None = None
@@ -106,9 +113,23 @@ def due_by_schedule(
     if not moves or any(one.phase is Phase.TAKING for one in known):
         return None
     at = next_look(policy, known, since=since, next_time=next_time)
-    if at is None or at > now:
+    if at is None or at > now or policy.schedule is None:
         return None
-    return Due(at=at, message=f"the schedule {policy.schedule} asks for one at {_clock(at)}, none since then")
+    latest = _latest_time(policy.schedule, now, next_time) or at
+    message = f"the schedule {policy.schedule} asks for one at {_clock(latest)}, none since then"
+    return Due(at=latest, message=message)
+
+
+def _latest_time(cron: str, now: datetime, next_time: NextTime) -> datetime | None:
+    """The last time that has come. A savepoint that makes up for many has the name of this one: it is what
+    it holds. Looked for in longer and longer spans, so that few times are gone through."""
+    for span in _SPANS:
+        found, at = None, next_time(cron, now - span)
+        while at is not None and at <= now:
+            found, at = at, next_time(cron, at)
+        if found is not None:
+            return found
+    return None
 
 
 def next_look(
@@ -122,9 +143,13 @@ def next_look(
 
 
 def has_moved(known: Iterable[Known], committed: Mapping[str, int | None]) -> bool:
-    """Whether the newest good one lacks anything that is committed; true where nobody knows."""
+    """Whether the newest good one lacks anything that is committed; true where nobody knows. What of its
+    queries is not told is no reason to save a job that stands still over and over."""
     newest = newest_good(known)
-    return newest is None or not committed or any(newest.batches.get(q) != n for q, n in committed.items())
+    if newest is None or not committed:
+        return True
+    comparable = {q: n for q, n in committed.items() if q in newest.batches or not newest.more_queries}
+    return not comparable or any(newest.batches.get(q) != n for q, n in comparable.items())
 
 
 def newest_good(known: Iterable[Known]) -> Known | None:
@@ -243,13 +268,14 @@ def _noun(step: Step) -> str:
 
 
 def judge(policy: Savepoints, known: Iterable[Known], *, now: datetime) -> tuple[Judged, ...]:
-    """Every savepoint of a job, newest first, with why it stays or goes."""
+    """Every savepoint of a job, newest first, with why it stays or goes. None takes the place of an older one
+    before it has been checked as far as it is to be."""
     ordered = sorted(known, key=lambda one: (one.began_at, one.name), reverse=True)
-    last_good = newest_good(ordered)
+    last_good = newest_good(one for one in ordered if not one.verifying)
     counts = Counter[tuple[Cause, Phase]]()
     judged: list[Judged] = []
     for one in ordered:
-        counts[one.cause, one.phase] += 1
+        counts[one.cause, one.phase] += not one.verifying
         judged.append(_judged(policy, one, last_good, counts[one.cause, one.phase], now))
     return tuple(judged)
 
@@ -265,6 +291,8 @@ def _protection(one: Known, last_good: Known | None) -> tuple[str, str] | None:
     """Why it stays whatever the limits are."""
     if one.phase is Phase.TAKING:
         return "Taking", "it is being made"
+    if one.verifying:
+        return "Verifying", "it is being checked"
     if one.pinned:
         return "Pinned", "it is pinned"
     if one.in_use_by:

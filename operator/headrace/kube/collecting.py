@@ -10,6 +10,8 @@ from headrace.core.manifests import OrphanHunt, Platform, collector_pod
 from headrace.core.manifests.keeper_pod import KEEPER_CONTAINER
 from headrace.core.manifests.ownership import TASK_LABEL
 from headrace.core.model import Job, ObservedCollecting, Problem
+from headrace.core.savepoint_contents import place_of
+from headrace.kube.cache import Cache
 from headrace.kube.client import Api
 from headrace.kube.errors import AlreadyExists, Denied, Invalid
 from headrace.kube.found import Found, is_leaving, label
@@ -30,14 +32,22 @@ def observed_collecting(job: Job, found: Found, memory: Memory) -> ObservedColle
         )
     pod = found.collectors[-1]
     words = keeper_result(pod, KEEPER_CONTAINER) if has_ended(pod) else {}
-    objects, size = words.get("objects"), words.get("bytes")
+    objects, size, savepoints = words.get("objects"), words.get("bytes"), words.get("savepoints")
     return ObservedCollecting(
         asked=label(pod, TASK_LABEL),
         ended=has_ended(pod),
         message=str(words.get("message") or "the keeper pod failed"),
         objects=objects if isinstance(objects, int) else None,
         size_bytes=size if isinstance(size, int) else None,
+        savepoints=tuple(savepoints) if isinstance(savepoints, list) else (),
     )
+
+
+def _known(cache: Cache, namespace: str, place: str) -> tuple[str, ...]:
+    """Whatever the jobs are that they belong to: an import may name another's."""
+    everywhere = (cache.savepoint(key) for key in cache.savepoints() if key.namespace == namespace)
+    paths = [((one or {}).get("status") or {}).get("path") or "" for one in everywhere]
+    return tuple(sorted({place_of(path)[1].rpartition("/")[2] for path in paths if path.startswith(place)}))
 
 
 async def collect(
@@ -47,6 +57,7 @@ async def collect(
     found: Found,
     action: CollectOrphans | EndCollecting,
     *,
+    cache: Cache,
     memory: Memory,
 ) -> None:
     wanted = action.asked if isinstance(action, CollectOrphans) else ""
@@ -59,9 +70,10 @@ async def collect(
         job=job.name,
         job_uid=job.uid,
         spec=job.spec,
-        lineages=action.path.rsplit("/", 2)[0],
+        place=action.place,
         asked=action.asked,
-        dry_run=action.dry_run,
+        mode=action.mode,
+        known=_known(cache, job.namespace, action.place),
     )
     try:
         with contextlib.suppress(AlreadyExists):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from pydantic import ValidationError
 
@@ -13,16 +13,19 @@ from headrace.api import (
     PAUSE_ANNOTATION,
     RESTORE_ANNOTATION,
     SAVEPOINT_FINALIZER,
+    VERIFY_ANNOTATION,
     Operation,
     StreamJobSpec,
     StreamJobStatus,
     StreamSavepoint,
 )
+from headrace.core.collecting import digest_of
 from headrace.core.gates import upgrade_savepoint
 from headrace.core.manifests import Platform, read_run_pin
 from headrace.core.manifests.keeper_pod import KEEPER_CONTAINER, TRY_LABEL
-from headrace.core.manifests.ownership import RUN_LABEL, SAVEPOINT_UID_LABEL, TASK_LABEL
+from headrace.core.manifests.ownership import ASKED_LABEL, RUN_LABEL, SAVEPOINT_UID_LABEL, TASK_LABEL
 from headrace.core.model import Job, Problem
+from headrace.core.restarts import found_earlier_lineage, refused_its_start
 from headrace.core.savepoint_model import (
     KeeperPhase,
     KeeperTry,
@@ -42,7 +45,7 @@ from headrace.kube.memory import Memory
 from headrace.kube.pods import finished_at, is_lost, keeper_result, waiting_of
 from headrace.kube.resources import CONFIG_MAPS, PODS, STREAM_SAVEPOINTS
 
-_TASKS: tuple[Task, ...] = ("take", "verify", "discard")
+_TASKS: tuple[Task, ...] = get_args(Task)
 # What the API server says of anything that is to be made in a namespace that is being deleted.
 _NAMESPACE_ENDS = "because it is being terminated"
 
@@ -71,6 +74,7 @@ def read_savepoint(manifest: Object) -> Savepoint | Problem:
         generation=metadata["generation"],
         spec=spec,
         paused=annotations.get(PAUSE_ANNOTATION, "false") != "false",
+        check=annotations.get(VERIFY_ANNOTATION),
         held=SAVEPOINT_FINALIZER in (metadata.get("finalizers") or ()),
         deleting=is_leaving(manifest),
     )
@@ -84,7 +88,7 @@ def look_at_savepoint(
         task: tuple(_tries(cache, key, savepoint.uid, task)) for task in _TASKS
     }
     tries: dict[Task, list[KeeperTry]] = {
-        task: [_try(pod, now=now) for pod in each] for task, each in pods.items()
+        task: [_try(pod, now=now) for pod in asked_for(savepoint, task, each)] for task, each in pods.items()
     }
     refused = memory.keeper_problems.get(savepoint.uid)
     observed = SavepointObserved(
@@ -165,11 +169,17 @@ def _beginners(cache: Cache, namespace: str) -> list[Object]:
     found: list[Object] = []
     for job in cache.jobs_in(namespace):
         status, asked = job.get("status") or {}, _asked(job)
-        if (asked and asked != status.get("restored")) or (
-            job["spec"].get("startFrom") and not status.get("run")
-        ):
+        if (asked and asked != status.get("restored")) or (job["spec"].get("startFrom") and _begins(status)):
             found.append(job)
     return found
+
+
+def _begins(status: Mapping[str, Any]) -> bool:
+    """It has no run yet, or the one it has never began: it starts over when that is mended."""
+    if not status.get("run") or not status.get("lastTermination"):
+        return not status.get("run")
+    parsed = StreamJobStatus.parse(dict(status))
+    return found_earlier_lineage(parsed) or refused_its_start(parsed)
 
 
 def _in_use_by(cache: Cache, beginners: Iterable[Object], savepoint: Object) -> tuple[str, ...]:
@@ -192,7 +202,7 @@ def _is_awaited_by(job: Object, savepoint: Object) -> bool:
     if asked != status.get("restored") and restored_name(asked) == name:
         return True
     named = start.get("savepoint") == name or (path is not None and start.get("path") == path)
-    return named and not status.get("run")
+    return named and _begins(status)
 
 
 def _asked(job: Object) -> str:
@@ -223,6 +233,12 @@ def _tries(cache: Cache, key: JobKey, uid: str, task: Task) -> list[Object]:
         if label(pod, SAVEPOINT_UID_LABEL) == uid and label(pod, TASK_LABEL) == task
     ]
     return sorted(mine, key=lambda pod: int(label(pod, TRY_LABEL)))
+
+
+def asked_for(savepoint: Savepoint, task: Task, pods: Iterable[Object]) -> list[Object]:
+    """Of checks, those of the request that stands: an earlier one may have left its pod."""
+    wanted = digest_of(savepoint.check or "")
+    return [pod for pod in pods if task != "check" or label(pod, ASKED_LABEL) == wanted]
 
 
 def _try(pod: Object, *, now: datetime) -> KeeperTry:
@@ -260,11 +276,13 @@ def _known(manifest: Object, *, in_use_by: tuple[str, ...]) -> Known:
         phase=_phase(failed=failed, done=done is not None),
         began_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         pinned=bool(spec.get("pinned")),
+        verifying=not failed and (conditions.get("Verified") or {}).get("reason") == "Verifying",
         imported=spec.get("path") is not None,
         in_use_by=in_use_by,
         reason=stalled.get("reason", "") if failed else "",
         problem=stalled.get("message", "") if failed else "",
         batches={one["name"]: one["batch"] for one in status.get("queries") or ()},
+        more_queries=bool(status.get("moreQueries")),
         completed_at=done,
         seconds=(done - began).total_seconds() if done is not None and began is not None else None,
         size_bytes=status.get("bytes"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from headrace.api import SAVEPOINT_FINALIZER, StreamJobSpec, StreamSavepointStatus
+from headrace.core.collecting import digest_of
 from headrace.core.manifests import Platform, SavepointWork, savepoint_pod
 from headrace.core.manifests.ownership import GENERATION_LABEL
+from headrace.core.manifests.places import AGENT_PORT
 from headrace.core.model import Problem
 from headrace.core.savepoint_access import spec_with_access
 from headrace.core.savepoint_contents import place_of
@@ -27,11 +29,12 @@ from headrace.kube.client import Api, Object
 from headrace.kube.deleting import set_finalizer
 from headrace.kube.errors import AlreadyExists, Denied, Invalid
 from headrace.kube.found import is_leaving
+from headrace.kube.keeper_progress import Keepers
 from headrace.kube.keepers import next_try, remove_pods, waits_in_vain
 from headrace.kube.memory import Memory
 from headrace.kube.pods import has_ended
 from headrace.kube.resources import PODS, STREAM_SAVEPOINTS
-from headrace.kube.savepoint_sight import SavepointSight, look_at_savepoint
+from headrace.kube.savepoint_sight import SavepointSight, asked_for, look_at_savepoint
 
 # A keeper ends by itself when its time is over; this is for one that hangs.
 _GRACE_SECONDS = 30
@@ -45,9 +48,16 @@ class SavepointSubstrate:
     platform: Platform
     cache: Cache
     memory: Memory
+    keepers: Keepers
 
-    def observe(self, manifest: Object, savepoint: Savepoint, *, now: datetime) -> SavepointSight:
-        return look_at_savepoint(self.cache, self.platform, manifest, savepoint, memory=self.memory, now=now)
+    async def observe(self, manifest: Object, savepoint: Savepoint, *, now: datetime) -> SavepointSight:
+        sight = look_at_savepoint(self.cache, self.platform, manifest, savepoint, memory=self.memory, now=now)
+        takers = [pod for pod in sight.pods["take"] if not has_ended(pod) and not is_leaving(pod)]
+        ip = takers[-1].get("status", {}).get("podIP") if takers else None
+        if not ip or savepoint.deleting:
+            return sight
+        percent = await self.keepers.copied_percent(ip, owner=savepoint.uid)
+        return replace(sight, observed=replace(sight.observed, copied_percent=percent))
 
     async def perform(
         self,
@@ -89,7 +99,10 @@ class SavepointSubstrate:
         *,
         now: datetime,
     ) -> None:
-        tries, job = sight.pods[action.task], sight.observed.job
+        tries = asked_for(savepoint, action.task, sight.pods[action.task])
+        earlier = [pod for pod in sight.pods[action.task] if pod not in tries and not is_leaving(pod)]
+        await remove_pods(self.api, savepoint.namespace, earlier)
+        job = sight.observed.job
         made_from = f"{job.generation if isinstance(job, SavedJob) else 0}-{savepoint.generation}"
         if under_way := [pod for pod in tries if not has_ended(pod)]:
             vain = [pod for pod in under_way if waits_in_vain(pod, GENERATION_LABEL, made_from)]
@@ -108,6 +121,7 @@ class SavepointSubstrate:
             arguments=_arguments(savepoint, status, action, left),
             made_from=made_from,
             number=number,
+            asked=digest_of(savepoint.check or "") if action.task == "check" else None,
             limit_seconds=left + _GRACE_SECONDS if left is not None else None,
         )
         try:
@@ -153,9 +167,10 @@ def _arguments(
                 f"--cause={savepoint.spec.cause}",
                 f"--spec-digest={status.revision}",
                 f"--time-limit-seconds={left}",
+                f"--progress-port={AGENT_PORT}",
                 *([f"--max-bytes-per-second={rate.bytes}"] if rate is not None else []),
             )
-        case "verify":
+        case "verify" | "check":
             return ("verify", *place, f"--level={action.level}")
         case "discard":
             return ("discard", *place, f"--why=StreamSavepoint {savepoint.name} was deleted")

@@ -168,7 +168,15 @@ class KubeSubstrate:
             case TakeSavepoint() | RemoveSavepoint():
                 await change_savepoints(self.api, job, action, memory=self.memory)
             case CollectOrphans() | EndCollecting():
-                await collect(self.api, self.platform, job, sight.found, action, memory=self.memory)
+                await collect(
+                    self.api,
+                    self.platform,
+                    job,
+                    sight.found,
+                    action,
+                    cache=self.cache,
+                    memory=self.memory,
+                )
 
     async def repair(self, job: Job, status: StreamJobStatus, sight: Sight) -> None:
         await repair(self.api, self.platform, job, status, sight.found)

@@ -19,6 +19,7 @@ from headrace.kube.cache import CACHED, OWN_KINDS, AnyKey, Cache
 from headrace.kube.client import KubeClient
 from headrace.kube.credentials import Credentials, load_credentials, open_session
 from headrace.kube.errors import ApiError, NotFound
+from headrace.kube.keeper_progress import HttpKeepers
 from headrace.kube.remembering import RememberingApi
 from headrace.kube.savepoint_substrate import SavepointSubstrate
 from headrace.kube.substrate import KubeSubstrate
@@ -176,7 +177,11 @@ def _operator(
     )
     savepoints = SavepointReconciler(
         substrate=SavepointSubstrate(
-            api=api, platform=options.platform, cache=cache, memory=substrate.memory
+            api=api,
+            platform=options.platform,
+            cache=cache,
+            memory=substrate.memory,
+            keepers=HttpKeepers(agent_session),
         ),
         events=events,
         now=_utc_now,

@@ -100,7 +100,9 @@ class FakeCluster:
             may_act=lambda: self.leads,
         )
         self.savepointer = SavepointReconciler(
-            substrate=SavepointSubstrate(api=api, platform=PLATFORM, cache=cache, memory=substrate.memory),
+            substrate=SavepointSubstrate(
+                api=api, platform=PLATFORM, cache=cache, memory=substrate.memory, keepers=self.savepoint_store
+            ),
             events=operator.events,
             now=lambda: self.moment,
             may_act=lambda: self.leads,

@@ -28,6 +28,12 @@ class SavepointStore:
     # Whether what savepoints have left behind was removed.
     collected: bool = False
     damaged: set[str] = field(default_factory=set)
+    # How far the keeper says that it is with its copy.
+    percent: int | None = None
+
+    async def copied_percent(self, ip: str, *, owner: str) -> int | None:
+        assert ip and owner
+        return self.percent
 
     def keeper_works(self, place: Place, pod: Object) -> None:
         """Begins, then ends: between the two anything may happen."""
@@ -35,7 +41,7 @@ class SavepointStore:
             return
         phase = pod.get("status", {}).get("phase")
         if phase is None:
-            self.api.set(place, {"status": {"phase": "Running"}})
+            self.api.set(place, {"status": {"phase": "Running", "podIP": "10.0.0.9"}})
         elif phase == "Running" and pod["metadata"].get("deletionTimestamp"):
             self.api.remove(place)
         elif phase == "Running":
@@ -43,12 +49,27 @@ class SavepointStore:
 
     def collector_works(self, place: Place, pod: Object) -> None:
         if pod.get("status") is None and not self.frozen:
-            dry = "--dry-run" in pod["spec"]["containers"][0]["command"]
+            command = pod["spec"]["containers"][0]["command"]
+            if "savepoints" in command:
+                self._end(place, self.fails if self.fails is not None else self._list(_flags(pod)["--store"]))
+                return
+            dry = "--dry-run" in command
             found = {"objects": 0 if self.collected else 7, "bytes": 0 if self.collected else 900}
             self.collected |= not dry and self.fails is None
             message = f"1 orphans {'would be removed' if dry else 'removed'}"
-            done = {"reason": "Completed", "message": message, **found}
+            named = {flag.partition("=")[2] for flag in command if flag.startswith("--known=")}
+            nameless = [path for path in self.saved if path.rpartition("/")[2] not in named]
+            whole = [{"path": "_savepoints/" + path.rpartition("/")[2]} for path in nameless]
+            done = {"reason": "Completed", "message": message, **found, "savepoints": whole}
             self._end(place, self.fails if self.fails is not None else done)
+
+    def _list(self, below: str) -> Object:
+        found = [path.removeprefix(f"{below}/") for path in self.saved if path.startswith(f"{below}/")]
+        lines = [
+            {"path": path, "job": "shop/old", "takenAt": "2026-01-01T00:00:00+00:00", "batches": {"q": 41}}
+            for path in found
+        ]
+        return {"reason": "Completed", "message": f"{len(lines)} savepoints", "savepoints": lines}
 
     def _work(self, pod: Object) -> Object:
         flags = _flags(pod)
@@ -57,7 +78,7 @@ class SavepointStore:
         match task:
             case "take":
                 words = self._take(path, flags)
-            case "verify":
+            case "verify" | "check":
                 words = self._verify(path, flags["--level"])
             case _:
                 self.saved.pop(path, None)

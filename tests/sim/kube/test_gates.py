@@ -294,7 +294,7 @@ def test_what_was_missed_is_made_up_for_by_one():
     cluster = running(savepoints={"schedule": "0 * * * *"})
     cluster.later(10 * 3600)
     cluster.settle()
-    assert len(names(cluster, "Schedule")) == 1
+    assert names(cluster, "Schedule") == ["clicks-20260101-1000"]  # as late as it was taken
     cluster.later(1800)
     cluster.settle()
     assert len(names(cluster, "Schedule")) == 1
@@ -334,6 +334,37 @@ def test_retention_removes_objects_and_copies_and_never_the_last_good_one():
     assert cluster.status.last_savepoint == "clicks-20260101-0500"
     told = [one["message"] for one in cluster.api.of(EVENTS).values() if one["reason"] == "SavepointRemoved"]
     assert any("which is savepoints.keep" in message for message in told)
+
+
+def test_none_is_removed_before_the_one_in_its_place_is_checked():
+    cluster = running(savepoints={"schedule": "0 * * * *", "keep": 1, "verify": "State"})
+    cluster.later(3600)
+    cluster.settle()
+    (first,) = names(cluster, "Schedule")
+    cluster.later(3600)
+    while [task for task, _ in cluster.savepoint_store.done].count("take") < 2:
+        passes(cluster, 1)
+    cluster.savepoint_store.frozen = True
+    passes(cluster)
+    second = cluster.savepoint(names(cluster, "Schedule")[-1])
+    assert second.completed_at is not None and second.verified.level == "Objects"
+    assert first in names(cluster, "Schedule")
+    cluster.savepoint_store.frozen = False
+    cluster.settle()
+    assert len(names(cluster, "Schedule")) == 1 and first not in names(cluster, "Schedule")
+
+
+def test_one_that_a_damaged_one_was_to_replace_stays():
+    cluster = running(savepoints={"schedule": "0 * * * *", "keep": 1, "verify": "State"})
+    cluster.later(3600)
+    cluster.settle()
+    (first,) = names(cluster, "Schedule")
+    cluster.later(3600)
+    while [task for task, _ in cluster.savepoint_store.done].count("take") < 2:
+        passes(cluster, 1)
+    cluster.savepoint_store.damaged.add(cluster.savepoint_store.done[-1][1])
+    cluster.settle()
+    assert cluster.status.last_savepoint == first and first in names(cluster, "Schedule")
 
 
 def test_the_numbers_of_a_jobs_savepoints():

@@ -6,6 +6,7 @@ from headrace.api import SAVEPOINT_FINALIZER
 from headrace.kube.resources import EVENTS, PODS, STREAM_JOBS, STREAM_SAVEPOINTS
 from tests.sim.kube.cluster import JOB, NAMESPACE, FakeCluster
 from tests.sim.kube.saved import (
+    ELSEWHERE,
     GOOD,
     SPEC,
     conditions,
@@ -192,12 +193,44 @@ def test_orphans_are_counted_then_removed_each_time_that_it_is_asked():
     assert cluster.api.writes == before
 
 
+def test_savepoints_that_no_object_names_are_told_and_stay():
+    cluster = running()
+    cluster.create_savepoint("named")
+    cluster.create_savepoint("lost", deletionPolicy="Retain")
+    cluster.settle()
+    lost = cluster.savepoint("lost").path
+    cluster.delete_savepoint("lost")
+    annotate(cluster, "remove")
+    cluster.settle()
+    assert cluster.status.collection is not None
+    assert [one.path for one in cluster.status.collection.savepoints] == [lost]
+    assert lost in cluster.savepoint_store.saved
+
+
+@pytest.mark.parametrize("began", [True, False])
+def test_savepoints_of_a_store_are_listed_under_the_rights_of_a_job(began: bool):
+    """Also of one that has no run: it is there to bring back what is lost."""
+    cluster = running() if began else FakeCluster({**SPEC, "suspend": True})
+    cluster.settle()
+    cluster.savepoint_store.import_from_elsewhere(ELSEWHERE)
+    annotate(cluster, "list s3://backup/shop@1")
+    cluster.settle()
+    found = cluster.status.collection
+    assert found is not None and (found.message, len(found.savepoints)) == ("1 savepoints", 1)
+    one = found.savepoints[0]
+    assert (one.path, one.job, one.batches) == (ELSEWHERE, "shop/old", {"q": 41})
+    assert not collectors(cluster)
+
+
 def test_what_cannot_be_collected_is_told_and_holds_nothing_up():
     cluster = running()
     annotate(cluster, "everything")
     cluster.settle()
     assert cluster.status.collection is not None
-    assert "say dry-run or remove, not everything" in cluster.status.collection.message
+    assert "say dry-run, remove or list s3://…, not everything" in cluster.status.collection.message
+    annotate(cluster, "list /etc")
+    cluster.settle()
+    assert "list needs a place" in cluster.status.collection.message
     cluster.savepoint_store.fails = {"reason": "StoreUnavailable", "message": "s3 does not answer"}
     annotate(cluster, "remove")
     cluster.settle()

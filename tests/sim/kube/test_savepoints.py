@@ -10,12 +10,10 @@ from tests.sim.kube.saved import (
     GOOD,
     SPEC,
     conditions,
-    edit_savepoint,
     finalizers,
     keepers,
     message,
     passes,
-    put_starter,
     refuse_pods,
     running,
     uid,
@@ -85,6 +83,27 @@ def test_the_keeper_is_told_the_limits_and_runs_as_the_job_does():
     assert pod["spec"]["nodeSelector"] == {"pool": "streams"}
     assert pod["spec"]["activeDeadlineSeconds"] == 630
     assert pod["metadata"]["ownerReferences"][0]["kind"] == "StreamSavepoint"
+
+
+def test_how_far_it_is_is_told_in_tens_and_in_few_writes():
+    cluster = running()
+    cluster.create_savepoint("manual")
+    passes(cluster, 1)
+    cluster.savepoint_store.frozen = True
+    cluster.pass_once()
+    assert cluster.savepoint("manual").copied_percent is None
+    before = len(cluster.api.writes)
+    for percent in range(1, 100):
+        cluster.savepoint_store.percent = percent
+        cluster.pass_once()
+        assert cluster.savepoint("manual").copied_percent == percent // 10 * 10
+    cluster.savepoint_store.percent = None  # it does not answer: as far as it was
+    cluster.pass_once()
+    assert message(cluster, "Ready") == "copying: 90%"
+    assert len(cluster.api.writes) - before == 10
+    cluster.savepoint_store.frozen = False
+    cluster.settle()
+    assert conditions(cluster) == GOOD and cluster.savepoint("manual").copied_percent is None
 
 
 @pytest.mark.parametrize("how", ["suspended", "crashed"])
@@ -275,88 +294,6 @@ def test_a_keeper_that_vanishes_is_followed_by_another_and_the_store_has_one_sav
     cluster.settle()
     assert conditions(cluster) == GOOD
     assert len(cluster.savepoint_store.saved) == 1
-
-
-# ---- how far it is verified ---------------------------------------------------------------------------
-
-
-def test_state_is_checked_by_a_keeper_and_it_is_ready_meanwhile():
-    cluster = running()
-    cluster.create_savepoint("manual", verify="State")
-    while "take" not in dict(cluster.savepoint_store.done):
-        passes(cluster, 1)
-    cluster.pass_once()
-    assert conditions(cluster)["Ready"] == ("True", "Taken")
-    assert conditions(cluster)["Reconciling"] == ("True", "Verifying")
-    assert conditions(cluster)["Verified"] == ("False", "Verifying")
-    cluster.settle()
-    assert conditions(cluster) == {**GOOD, "Verified": ("True", "State")}
-    assert not keepers(cluster)
-
-
-def test_more_may_be_asked_later_and_damage_is_found():
-    cluster = running()
-    cluster.create_savepoint("manual")
-    cluster.settle()
-    cluster.savepoint_store.damaged |= set(cluster.savepoint_store.saved)
-    edit_savepoint(cluster, verify="State")
-    cluster.settle()
-    assert conditions(cluster)["Ready"] == ("False", "SavepointDamaged")
-    assert conditions(cluster)["Stalled"] == ("True", "SavepointDamaged")
-    assert cluster.savepoint("manual").verified.level == "None"
-    assert "commits/41 is missing" in message(cluster, "Ready")
-    assert cluster.status.last_savepoint is None
-
-
-def test_a_check_that_cannot_be_made_is_left_at_that_until_somebody_edits():
-    cluster = running()
-    cluster.create_savepoint("manual")
-    cluster.settle()
-    cluster.savepoint_store.fails = {"reason": "StoreUnavailable", "message": "s3 does not answer"}
-    edit_savepoint(cluster, verify="State")
-    for _ in range(40):
-        cluster.later(60)
-        passes(cluster, 2)
-    assert conditions(cluster) == {**GOOD, "Verified": ("False", "VerificationFailed")}
-    assert not keepers(cluster)
-    cluster.savepoint_store.fails = None
-    cluster.settle()
-    assert conditions(cluster)["Verified"] == ("False", "VerificationFailed")
-    edit_savepoint(cluster, verify="Restore")
-    cluster.settle()
-    assert cluster.savepoint("manual").verified.level == "State"
-
-
-def test_restored_is_what_a_job_has_started_from():
-    cluster = running()
-    cluster.create_savepoint("manual", verify="Restore")
-    cluster.settle()
-    assert conditions(cluster) == {**GOOD, "Verified": ("False", "NotRestored")}
-    assert cluster.savepoint("manual").verified.level == "State"
-    put_starter(cluster, {})
-    cluster.settle()
-    assert cluster.savepoint("manual").in_use_by == ("fork",)
-    ready = {"type": "Ready", "status": "True", "reason": "Running"}
-    run = {"number": 1, "revision": "r", "seededFrom": cluster.savepoint("manual").path}
-    status = {"run": run, "conditions": [ready]}
-    cluster.api.set((STREAM_JOBS.plural, NAMESPACE, "fork"), {"status": status})
-    cluster.settle()
-    assert conditions(cluster)["Verified"] == ("True", "Restore")
-    assert "the job fork has started from it" in message(cluster, "Verified")
-    assert cluster.savepoint("manual").in_use_by == ()
-
-
-def test_one_that_a_job_is_asked_to_go_back_to_is_in_use_until_it_has():
-    cluster = running()
-    cluster.create_savepoint("manual")
-    cluster.settle()
-    asked = {"headrace.dev/restore": "manual@2"}
-    put_starter(cluster, {"run": {"number": 3, "revision": "r"}, "restored": "manual@1"}, annotations=asked)
-    cluster.settle()
-    assert cluster.savepoint("manual").in_use_by == ("fork",)
-    cluster.api.set((STREAM_JOBS.plural, NAMESPACE, "fork"), {"status": {"restored": "manual@2"}})
-    cluster.settle()
-    assert cluster.savepoint("manual").in_use_by == ()
 
 
 # ---- imported -----------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from headrace.kube.resources import STREAM_SAVEPOINTS
 from tests.unit.cli.fakes import a_manifest, add_job, api_of, in_yaml, transport_of
 from tests.unit.cli.samples import FINE, a_savepoint
 from tests.unit.cli.test_kubectl import Run_
+from tests.unit.cli.test_savepoint_objects import ASKED, backend
 
 TEMPLATE = Path(__file__).parents[3] / "charts/headrace/templates/user-roles.yaml"
 LOOKING = (
@@ -20,7 +21,6 @@ LOOKING = (
 STEERING = (
     ("suspend", "clicks"), ("resume", "clicks"), ("restart", "clicks"), ("rollback", "clicks"),
     ("savepoint", "create", "clicks", "now", "--no-wait"),
-    ("savepoint", "verify", "clicks", "nightly", "--level", "Objects"),
     ("savepoint", "restore", "clicks", "nightly", "--yes"),
     ("savepoint", "delete", "clicks", "nightly", "--yes"),
 )  # fmt: skip
@@ -46,6 +46,10 @@ def used(cluster: Cluster, kubectl: Run_, commands: tuple[tuple[str, ...], ...])
         result = kubectl(*command)
         assert result.exit_code == 0, (command, result.output)
     kubectl("plan", "-f", "-", stdin=in_yaml(a_manifest()))
+    return asked_of(cluster)
+
+
+def asked_of(cluster: Cluster) -> set[tuple[str, str]]:
     asked = {
         (verb, re.sub(r".*/(stream\w+)(/.*)?$", r"\1", path)) for verb, path in transport_of(cluster).asked
     }
@@ -61,6 +65,14 @@ def test_who_may_edit_can_steer(cluster: Cluster, kubectl: Run_):
     needed = used(cluster, kubectl, STEERING)
     assert ("create", "streamsavepoints") in needed
     assert needed <= rights(roles()["view"]) | rights(roles()["edit"])
+
+
+def test_who_may_edit_can_have_a_savepoint_checked(cluster: Cluster):
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
+    answer = {"asked": ASKED, "level": "State", "message": "all there"}
+    backend(cluster, iter([{"check": answer}])).verify("nightly", "State")
+    assert ("patch", "streamsavepoints") in asked_of(cluster)
+    assert asked_of(cluster) <= rights(roles()["view"]) | rights(roles()["edit"])
 
 
 def test_they_are_added_to_the_roles_of_kubernetes():

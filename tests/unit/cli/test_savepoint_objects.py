@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,14 +51,14 @@ def test_create_waits_and_tells_how_far_it_is(cluster: Cluster):
     steps = iter(
         [
             {"conditions": [condition("Ready", "False", "a keeper pod starts")]},
-            {"conditions": [], "bytes": 4 * 2**20, "copiedBytes": 2**20},
+            {"conditions": [condition("Ready", "False", "copying: 30%")], "copiedPercent": 30},
             good,
         ]
     )
     told: list[str] = []
     made = backend(cluster, steps).create(None, told.append)
     assert (made.name, made.state, made.queries[0].batch) == ("clicks-20260501-030000", "Ready", 4711)
-    assert told == ["waiting for the operator", "a keeper pod starts", "1.0Mi of 4.0Mi copied"]
+    assert told == ["waiting for the operator", "a keeper pod starts", "copying: 30%"]
     ((_, _, _), kept), *_ = api_of(cluster).objects.items()
     assert StreamSavepoint.parse(kept).spec.job.name == "clicks"
 
@@ -118,28 +119,105 @@ def test_import(cluster: Cluster, kubectl: Run_):
     assert api_of(cluster).objects[PLACE]["spec"] == {"job": {"name": "clicks"}, "path": path}
 
 
-def test_verify_asks_for_the_level_and_waits_for_the_word(cluster: Cluster):
-    objects = {"level": "Objects", "message": "all objects are there"}
-    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly", verified=objects))
-    assert backend(cluster).verify("nightly", "Objects").verified == "Objects"
-    old = [condition("Verified", "False", "not yet", observedGeneration=0)]
-    steps = iter([{"conditions": old}, {"verified": {"level": "State", "message": "good"}}])
-    assert backend(cluster, steps).verify("nightly", "State").verified == "State"
-    assert api_of(cluster).objects[PLACE]["spec"]["verify"] == "State"
+ASKED = "State@2026-05-01T03:00:00Z"
 
 
-def test_verify_tells_what_is_damaged(cluster: Cluster):
-    objects = {"level": "Objects", "message": "all objects are there"}
-    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly", verified=objects))
-    damaged = [condition("Stalled", "True", "partition 3 of counts cannot be loaded")]
-    with pytest.raises(SavepointRefused, match="partition 3 of counts"):
-        backend(cluster, iter([{"conditions": damaged}])).verify("nightly", "State")
+@pytest.mark.parametrize("known", ["Objects", "State", "Restore"])
+def test_verify_looks_again_whatever_is_known(cluster: Cluster, known: str):
+    before = {"level": known, "message": "was fine"}
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly", verified=before))
+    old = {"asked": "State@2026-04-30T03:00:00Z", "level": "State", "message": "was fine"}
+    new = {"asked": ASKED, "level": "State", "message": "all there today"}
+    steps = iter([{"check": old}, {"check": new, "verified": {"level": max(known, "State")}}])
+    found = backend(cluster, steps).verify("nightly", "State")
+    assert found.verified_message == "all there today"
+    kept = api_of(cluster).objects[PLACE]
+    assert kept["metadata"]["annotations"] == {"headrace.dev/verify": ASKED}
+    assert kept["spec"].get("verify") == a_savepoint()["spec"].get("verify")  # what is declared stays
+
+
+DAMAGED = [condition("Ready", "False"), condition("Stalled", "True", "partition 3 of counts is missing")]
+
+
+def test_verify_tells_what_is_damaged_and_exits_with_one(cluster: Cluster, kubectl: Run_):
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
+    found = backend(cluster, iter([{"conditions": DAMAGED}])).verify("nightly", "State")
+    assert (found.verified, found.verified_message) == ("None", "partition 3 of counts is missing")
+    again = kubectl("savepoint", "verify", "clicks", "nightly")
+    assert again.exit_code == 1 and "partition 3 of counts is missing" in again.output
+
+
+def test_what_nobody_could_look_at_is_no_verdict(cluster: Cluster):
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
+    answer = {"asked": ASKED, "level": "None", "message": "s3 does not answer"}
+    with pytest.raises(SavepointRefused, match="nightly could not be checked: s3 does not answer"):
+        backend(cluster, iter([{"check": answer}])).verify("nightly", "State")
+
+
+def test_what_lies_in_a_store_is_listed_by_the_job_s_own_keeper(cluster: Cluster):
+    add_job(cluster)
+    asked = "list s3://acme/ckpt@2026-05-01T03:00:00Z"
+    found = {"path": "s3://acme/ckpt/shop/old/_savepoints/n", "job": "shop/old", "batches": {"q": 7}}
+    answers = iter([{}, {"asked": asked, "message": "1 savepoints", "savepoints": [found]}])
+
+    def operator_acts(_: float) -> None:
+        place = next(one for one in api_of(cluster).objects if one[0] == "streamjobs")
+        api_of(cluster).set(place, {"status": {"collection": next(answers)}})
+
+    listed, in_words = replace(backend(cluster), sleep=operator_acts).list_in("s3://acme/ckpt")
+    assert in_words == "1 savepoints"
+    assert [(one.path, one.job, one.state) for one in listed] == [(found["path"], "shop/old", "Ready")]
+    assert stored(cluster)["metadata"]["annotations"] == {"headrace.dev/collect-savepoints": asked}
+
+
+def test_without_a_job_nobody_may_look_into_the_store(cluster: Cluster, kubectl: Run_):
+    refused = kubectl("savepoint", "list", "clicks", "--in", "s3://acme/ckpt")
+    assert refused.exit_code == 2 and "apply its manifest with suspend: true first" in refused.output
 
 
 def test_delete(cluster: Cluster, kubectl: Run_):
     api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
     assert kubectl("savepoint", "delete", "clicks", "nightly", "--yes").exit_code == 0
     assert PLACE not in api_of(cluster).objects
+
+
+HELD = {"finalizers": ["headrace.dev/savepoint"]}
+
+
+def held(cluster: Cluster, *steps: dict[str, Any] | None) -> ClusterSavepoints:
+    """One whose finalizer the operator keeps; each wait is a pass, and None is the last one."""
+    api_of(cluster).put_new(STREAM_SAVEPOINTS, a_savepoint("nightly"))
+    api_of(cluster).set(PLACE, {"metadata": HELD})
+    passes = iter(steps)
+
+    def operator_acts(_: float) -> None:
+        status = next(passes)
+        if status is None:
+            api_of(cluster).remove(PLACE)
+        else:
+            api_of(cluster).set(PLACE, {"status": status})
+
+    return replace(backend(cluster, timeout_seconds=3), sleep=operator_acts)
+
+
+def test_delete_stays_until_it_is_gone_and_says_what_it_waits_for(cluster: Cluster):
+    told: list[str] = []
+    leaving = {"conditions": [condition("Ready", "False", "in use by fork")]}
+    assert held(cluster, leaving, None).delete("nightly", told.append) == "nightly is removed."
+    assert told[-1] == "being removed. in use by fork"
+
+
+def test_delete_does_not_say_removed_while_the_store_refuses(cluster: Cluster):
+    refused = condition("Stalled", "True", "the copy could not be removed: no") | {"reason": "DeletionFailed"}
+    with pytest.raises(SavepointRefused, match=r"nightly is not removed yet: .*could not be removed: no"):
+        held(cluster, {"conditions": [refused]}).delete("nightly", lambda _: None)
+
+
+def test_delete_is_not_waited_for_for_ever_nor_when_nobody_wants_to(cluster: Cluster):
+    with pytest.raises(SavepointRefused, match="nightly is not removed yet"):
+        held(cluster, *[{"conditions": []}] * 9).delete("nightly", lambda _: None)
+    asked = replace(backend(cluster), wait=False)
+    assert asked.delete("nightly", lambda _: None) == "nightly is being removed."
 
 
 def test_missing_rights_are_named(cluster: Cluster, kubectl: Run_):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from headrace.cli.main import main
 from headrace.local.layout import Layout, write_json
 from headrace.local.restore import asked_restore
 from headrace_jobs.store import open_store
+from headrace_jobs.store.savepoints import About, take_savepoint
 from tests.unit.store.savepoints.checkpoints import FakeQuery
 
 MANIFEST = """\
@@ -48,6 +50,30 @@ class Home:
         result = self(verb, *rest, "-o", "json")
         assert result.exit_code == 0, result.output
         return json.loads(result.output)
+
+
+def test_what_lies_in_a_store_is_listed_and_can_be_imported(home: Home, tmp_path: Path):
+    place = tmp_path / "bucket"
+    store = open_store(str(place / "shop/old"))
+    FakeQuery(store=store, run="u9/run-1").batches(3)
+    for number, name in enumerate(("first", "second")):
+        take_savepoint(
+            store,
+            run="u9/run-1",
+            savepoint=f"_savepoints/{name}",
+            about=About(owner="u", job="shop/old"),
+            now=datetime(2026, 1, 1 + number, tzinfo=UTC),
+        )
+    listed = home("list", "--in", str(place))
+    assert listed.exit_code == 0, listed.output
+    lines = listed.output.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["JOB", "shop/old", "shop/old"]
+    newest = f"{place.as_uri()}/shop/old/_savepoints/second"
+    assert lines[1].endswith(newest) and "2 savepoints" in lines
+    assert f"savepoint import {home.manifest} {newest}" in listed.output
+    told = home.json("list", "--in", str(place))
+    assert isinstance(told, list) and told[0]["path"] == newest and told[0]["queries"][0]["batch"] == 2
+    assert home("import", newest).exit_code == 0
 
 
 @pytest.fixture

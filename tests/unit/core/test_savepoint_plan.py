@@ -10,7 +10,7 @@ import pytest
 from headrace.api import StreamJobSpec, StreamSavepointSpec, StreamSavepointStatus
 from headrace.core.model import Problem
 from headrace.core.savepoint_access import access_of
-from headrace.core.savepoint_contents import place_of, size_text, with_contents
+from headrace.core.savepoint_contents import in_words, place_of, size_text, with_contents
 from headrace.core.savepoint_model import (
     KeeperPhase,
     KeeperTry,
@@ -39,7 +39,14 @@ WORDS = {
 }
 
 
-def a_savepoint(*, deleting: bool = False, held: bool = True, paused: bool = False, **spec: Any) -> Savepoint:
+def a_savepoint(
+    *,
+    deleting: bool = False,
+    held: bool = True,
+    paused: bool = False,
+    check: str | None = None,
+    **spec: Any,
+) -> Savepoint:
     return Savepoint(
         namespace="shop",
         name="nightly",
@@ -49,6 +56,7 @@ def a_savepoint(*, deleting: bool = False, held: bool = True, paused: bool = Fal
         deleting=deleting,
         held=held,
         paused=paused,
+        check=check,
     )
 
 
@@ -57,9 +65,10 @@ def a_try(phase: str, number: int = 1, **words: Any) -> KeeperTry:
 
 
 def seen(
-    job: Any = JOB, *, take: Any = (), verify: Any = (), discard: Any = (), **more: Any
+    job: Any = JOB, *, take: Any = (), verify: Any = (), check: Any = (), discard: Any = (), **more: Any
 ) -> SavepointObserved:
-    return SavepointObserved(job=job, tries={"take": take, "verify": verify, "discard": discard}, **more)
+    tries = {"take": take, "verify": verify, "check": check, "discard": discard}
+    return SavepointObserved(job=job, tries=tries, **more)
 
 
 def planned(
@@ -88,7 +97,9 @@ KEPT = a_savepoint(held=False, deletionPolicy="Retain")
 LISTED = a_savepoint(held=False, path=PATH)
 GONE = a_savepoint(deleting=True)
 TAKE, LOOK, DROP = "RunKeeper take Objects", "RunKeeper verify Objects", "RunKeeper discard Objects"
-FURTHER = "RunKeeper verify State"
+FURTHER, ONCE_MORE = "RunKeeper verify State", "RunKeeper check State"
+AGAIN = a_savepoint(check="State@2")
+STATE = {**TAKEN, "verified": {"level": "State"}}
 
 CASES = [
     # taken
@@ -194,6 +205,48 @@ CASES = [
         seen(verify=[a_try("Failed", 5, reason="StoreUnavailable", message="away")]),
         ("Ready", "+Taken", ["StopKeepers ('verify',)"]),
     ),
+    # checked again
+    ("again", AGAIN, STATE, seen(), ("Verifying", "+Taken", [ONCE_MORE])),
+    ("again, without the job", AGAIN, STATE, seen(None), ("Verifying", "+Taken", [ONCE_MORE])),
+    ("answered", AGAIN, {**STATE, "check": {"asked": "State@2"}}, seen(), ("Ready", "+Taken", [])),
+    (
+        "asked once more",
+        AGAIN,
+        {**STATE, "check": {"asked": "State@1"}},
+        seen(),
+        ("Verifying", "+Taken", [ONCE_MORE]),
+    ),
+    ("not while it is taken", AGAIN, BEGUN, seen(take=[a_try("Running")]), ("Taking", "-Taking", [TAKE])),
+    (
+        "good again",
+        AGAIN,
+        STATE,
+        seen(check=[a_try("Succeeded", verified={"level": "State", "message": "all there"})]),
+        ("Ready", "+Taken", ["StopKeepers ('check',)"]),
+    ),
+    (
+        "damaged since",
+        AGAIN,
+        STATE,
+        seen(check=[a_try("Failed", reason="SavepointDamaged", message="x", verified={"level": "None"})]),
+        ("Failed", "-SavepointDamaged", ["StopKeepers ('check',)"]),
+    ),
+    (
+        "the store is away, and it is looked again",
+        AGAIN,
+        STATE,
+        seen(check=[a_try("Failed", 4, reason="StoreUnavailable", message="away")]),
+        ("Verifying", "+Taken", [ONCE_MORE]),
+    ),
+    (
+        "looked often enough",
+        AGAIN,
+        STATE,
+        seen(check=[a_try("Failed", 5, reason="StoreUnavailable", message="away")]),
+        ("Ready", "+Taken", ["StopKeepers ('check',)"]),
+    ),
+    ("no such level", a_savepoint(check="Restore"), STATE, seen(), ("Ready", "+Taken", [])),
+    ("nobody's rights to look", AGAIN, {**STATE, "access": None}, seen(None), ("Ready", "+Taken", [])),
     # imported
     ("looked at", LISTED, {}, seen(), ("Importing", "-Importing", [LOOK])),
     ("under whose rights?", LISTED, {}, seen(None), ("Waiting", "-JobNotFound", [])),
@@ -233,7 +286,7 @@ CASES = [
         GONE,
         BEGUN,
         seen(take=[a_try("Running")]),
-        ("Deleting", "-Deleting", ["StopKeepers ('take', 'verify')"]),
+        ("Deleting", "-Deleting", ["StopKeepers ('take', 'verify', 'check')"]),
     ),
     (
         "being taken on a lost node",
@@ -298,6 +351,51 @@ def test_planned_again_from_its_own_status_it_says_the_same(
     again = plan_savepoint(savepoint, first.status, observed, NOON + timedelta(seconds=30))
     assert again.status.conditions == first.status.conditions
     assert again.status.state == first.status.state
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "known_then"),
+    [("Objects", "Objects@2", "Objects"), ("Objects", "State@2", "State"), ("Restore", "State@2", "Restore")],
+)
+def test_a_check_is_answered_and_what_is_known_beyond_it_stays(
+    known: str, asked: str, known_then: str
+) -> None:
+    level = asked.partition("@")[0]
+    status = {**TAKEN, "verified": {"level": known, "message": "long ago"}}
+    found = seen(check=[a_try("Succeeded", verified={"level": level, "message": "today"})])
+    after = planned(a_savepoint(check=asked), status, found).status
+    assert after.check is not None
+    assert (after.check.asked, after.check.level, after.check.message) == (asked, level, "today")
+    assert after.verified.level == known_then
+
+
+@pytest.mark.parametrize(
+    ("savepoint", "status", "observed", "told"),
+    [
+        (AGAIN, STATE, seen(check=[a_try("Failed", 5, reason="StoreUnavailable", message="away")]), "away"),
+        (a_savepoint(check="Restore"), STATE, seen(), "say Objects or State, not Restore"),
+        (AGAIN, {**STATE, "access": None}, seen(None), "there is no StreamJob clicks"),
+    ],
+)
+def test_a_check_that_nobody_could_make_says_so_and_changes_no_verdict(
+    savepoint: Savepoint, status: dict[str, Any], observed: SavepointObserved, told: str
+) -> None:
+    plan = planned(savepoint, status, observed)
+    assert plan.status.check is not None and plan.status.check.level == "None"
+    assert told in plan.status.check.message and told in plan.says[0].message
+    assert plan.status.verified.level == "State"
+
+
+def test_what_had_no_room_in_the_status_is_said() -> None:
+    query = {"name": "q", "lineage": "l", "batch": 7}
+    told = {"queries": [query], "more_queries": 3, "offsets_left_out": ["q"]}
+    status = with_contents(StreamSavepointStatus(), told)
+    assert (status.more_queries, status.offsets_left_out, status.batch) == (3, ("q",), None)
+    assert "and 3 more queries that its manifest names" in in_words(status)
+    many = with_contents(
+        StreamSavepointStatus(), {"queries": [{**query, "name": f"q{n}"} for n in range(70)]}
+    )
+    assert (len(many.queries), many.more_queries) == (64, 6)
 
 
 def test_the_intent_names_the_place_and_the_run() -> None:

@@ -76,6 +76,29 @@ def test_by_schedule(
         assert "UTC" in due.message
 
 
+@pytest.mark.parametrize(("missed", "minute"), [(30, 0), (90, 0), (60 * 24 * 40, 25)])
+def test_one_that_makes_up_for_many_has_the_date_of_the_last(missed: float, minute: int) -> None:
+    now = NOON + timedelta(minutes=minute)
+    due = due_by_schedule(
+        policy(**HOURLY), [a("Schedule", ago=missed)], since=NOON, moves=True, now=now, next_time=hourly
+    )
+    assert due is not None and due.at == NOON
+
+
+def test_a_time_of_long_ago_is_not_looked_for_in_vain() -> None:
+    asked: list[datetime] = []
+
+    def yearly(_: str, after: datetime) -> datetime | None:
+        asked.append(after)
+        new_year = datetime(2025, 6, 1, tzinfo=UTC)
+        return new_year if after < new_year else datetime(2027, 6, 1, tzinfo=UTC)
+
+    due = due_by_schedule(
+        policy(**HOURLY), [a("Schedule", ago=600_000)], since=NOON, moves=True, now=NOON, next_time=yearly
+    )
+    assert due is not None and due.at.year == 2025 and len(asked) < 10
+
+
 def test_the_schedule_says_when_to_look_again() -> None:
     known = [a("Schedule", ago=30)]
     assert next_look(policy(**HOURLY), known, since=NOON, next_time=hourly) == NOON
@@ -152,6 +175,18 @@ MOVES = [
         {"q": 5},
         True,
     ),
+    (
+        "what is not told of many queries is not compared",
+        [a("Manual", ago=1, batches={"q": 4}, more_queries=True)],
+        {"q": 4, "r": 1},
+        False,
+    ),
+    (
+        "of many queries one has moved",
+        [a("Manual", ago=1, batches={"q": 4}, more_queries=True)],
+        {"q": 5, "r": 1},
+        True,
+    ),
     ("an imported one does not", [a("Manual", ago=1, batches={"q": 4}, imported=True)], {"q": 4}, True),
 ]
 
@@ -212,6 +247,18 @@ RETENTION = [
         [],
     ),
     ("what is in use stays", {"keep": 1}, [a("Schedule", ago=1), a("Schedule", ago=2, in_use_by=("b",))], []),
+    (
+        "one that is being checked takes nobody's place",
+        {"keep": 1},
+        [a("Schedule", ago=1, verifying=True), a("Schedule", ago=2)],
+        [],
+    ),
+    (
+        "nor keeps it an older one from being surplus",
+        {"keep": 1},
+        [a("Schedule", ago=1, verifying=True), a("Schedule", ago=2), a("Schedule", ago=3)],
+        ["schedule-3: Surplus"],
+    ),
     ("what is pinned stays", {"keep": 1}, [a("Schedule", ago=1), a("Schedule", ago=2, pinned=True)], []),
     ("what is imported stays", {"keep": 1}, [a("Schedule", ago=1), a("Schedule", ago=2, imported=True)], []),
     ("manual ones stay", {"keep": 1, "maxAge": "1m"}, [a("Schedule", ago=1), a("Manual", ago=99)], []),

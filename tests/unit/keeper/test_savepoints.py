@@ -127,12 +127,36 @@ def test_orphans_are_counted_before_they_are_removed(keeper: Keeper) -> None:
     keeper.store.put("_savepoints/broken-off/data-1/queries/orders/metadata", b"12345678")
     os.utime(orphan / "_claims/1", (1000, 1000))
     for flags, verb in ((("--dry-run",), "would be removed"), ((), "removed")):
-        _, result = keeper("collect", *flags)
+        _, result = keeper("collect", *flags, "--known=nightly-1a2b")
         assert result["message"] == f"1 orphans with 2 objects and 10 bytes {verb}"
         assert [one["path"] for one in result["orphans"]] == ["_savepoints/broken-off"]
     assert not (orphan / "data-1").exists()
     _, result = keeper("discard", f"--savepoint={SAVEPOINT}")
     assert not (keeper.root / SAVEPOINT).exists()
+
+
+def test_a_whole_savepoint_that_nobody_names_is_told_and_stays(keeper: Keeper) -> None:
+    keeper.take()
+    for flags in (("--dry-run",), ()):
+        _, result = keeper("collect", *flags, "--known=another")
+        (line,) = result["savepoints"]
+        assert (line["path"], line["job"]) == (SAVEPOINT, "shop/clicks") and line["bytes"] > 0
+        assert f"1 savepoints that no object names, with {line['bytes']} bytes, stay" in result["message"]
+    assert keeper("collect", "--known=nightly-1a2b")[1]["savepoints"] == []
+    assert keeper("verify", f"--savepoint={SAVEPOINT}")[0] == 0
+
+
+def test_of_many_savepoints_the_newest_are_told_to_the_operator(keeper: Keeper) -> None:
+    for number in range(40):
+        keeper.take(f"--savepoint=_savepoints/nightly-{number:02}")
+    keeper.store.put("_savepoints/a-broken-one/_claims/1", b"{}")
+    _, whole = keeper("savepoints")
+    _, fitting = keeper("savepoints", "--fitting")
+    assert len(whole["savepoints"]) == 41
+    assert len(json.dumps(fitting)) < 4096
+    named = [one["path"] for one in fitting["savepoints"]]
+    assert named[0] == "_savepoints/nightly-39" and 5 < len(named) < 41
+    assert fitting["message"].startswith(f"41 savepoints, here the newest {len(named)}: ")
 
 
 def test_the_result_fits_into_the_last_words_of_a_container(keeper: Keeper) -> None:
@@ -143,6 +167,7 @@ def test_the_result_fits_into_the_last_words_of_a_container(keeper: Keeper) -> N
     assert code == 0
     assert len(json.dumps(result)) < 4096
     assert result["savepoint"]["queries"][0]["offsets"] == {}
+    assert result["savepoint"]["offsets_left_out"] == ["orders"]
 
 
 def test_of_very_many_queries_the_first_ones_are_told(keeper: Keeper) -> None:
@@ -151,7 +176,9 @@ def test_of_very_many_queries_the_first_ones_are_told(keeper: Keeper) -> None:
     code, result = keeper.take()
     assert code == 0
     assert len(json.dumps(result)) < 4096
-    assert 1 < len(result["savepoint"]["queries"]) < 41
+    told = result["savepoint"]
+    assert 1 < len(told["queries"]) < 41
+    assert told["more_queries"] == 41 - len(told["queries"])
 
 
 def test_a_run_without_queries_has_nothing_to_save(keeper: Keeper) -> None:
@@ -171,5 +198,6 @@ def test_of_very_many_orphans_the_first_ones_are_told(keeper: Keeper) -> None:
 
 def test_a_time_limit_ends_it(keeper: Keeper) -> None:
     code, result = keeper.take("--time-limit-seconds=0")
-    assert (code, "raise timeLimit" in result["message"]) == (66, True)
+    assert (code, result["reason"]) == (66, "TimeLimit")
+    assert "raise timeLimit" in result["message"]
     assert keeper("savepoints")[1]["savepoints"][0]["problem"] == "it was never finished"

@@ -132,9 +132,9 @@ def test_the_objects_of_a_savepoint():
         job=attempt.job,
         job_uid=attempt.job_uid,
         spec=attempt.spec,
-        lineages=store,
+        place=store,
         asked="0011223344",
-        dry_run=True,
+        mode="dry-run",
     )
     compare(
         "savepoint",

@@ -18,6 +18,7 @@ from headrace.core.actions import RestoreRun, SeedRun
 from headrace.core.manifests.attempt import DriverAttempt, Platform
 from headrace.core.manifests.code import fetched_files
 from headrace.core.manifests.ownership import (
+    ASKED_LABEL,
     GENERATION_LABEL,
     LINEAGE_LABEL,
     REVISION_LABEL,
@@ -178,7 +179,7 @@ class SavepointWork:
     spec: StreamJobSpec
     """Of the job, under whose rights it is done."""
 
-    task: Literal["take", "verify", "discard"]
+    task: Literal["take", "verify", "check", "discard"]
     arguments: tuple[str, ...]
     """What the keeper is to do, without how to reach the store."""
 
@@ -188,12 +189,16 @@ class SavepointWork:
     number: int
     """Counts the tries, from 1."""
 
+    asked: str | None = None
+    """Tells apart what is done once for each time that it is asked."""
+
     limit_seconds: int | None = None
     """The kubelet ends it after this time, also where nobody looks."""
 
     @property
     def name(self) -> str:
-        return f"{self.savepoint}-{self.savepoint_uid[:8]}-{self.task}-{self.number}"
+        task = self.task if self.asked is None else f"{self.task}-{self.asked}"
+        return f"{self.savepoint}-{self.savepoint_uid[:8]}-{task}-{self.number}"
 
 
 def savepoint_pod(work: SavepointWork, platform: Platform) -> Manifest:
@@ -206,6 +211,7 @@ def savepoint_pod(work: SavepointWork, platform: Platform) -> Manifest:
         TASK_LABEL: work.task,
         TRY_LABEL: str(work.number),
         GENERATION_LABEL: work.made_from,
+        **({ASKED_LABEL: work.asked} if work.asked is not None else {}),
     }
     owner = savepoint_owner(work.savepoint, work.savepoint_uid) if work.task != "discard" else None
     metadata = {
@@ -224,15 +230,17 @@ def savepoint_pod(work: SavepointWork, platform: Platform) -> Manifest:
 
 @dataclass(frozen=True, kw_only=True)
 class OrphanHunt:
-    """A look for what savepoints of a job have left behind in the store."""
+    """A look for what savepoints of a job have left behind in the store, or for savepoints."""
 
     namespace: str
     job: str
     job_uid: str
     spec: StreamJobSpec
-    lineages: str
+    place: str
     asked: str
-    dry_run: bool
+    mode: Literal["dry-run", "remove", "list"]
+    known: tuple[str, ...] = ()
+    """Directories of the savepoints that somebody names."""
 
     @property
     def name(self) -> str:
@@ -248,10 +256,14 @@ def collector_pod(hunt: OrphanHunt, platform: Platform) -> Manifest:
         job_uid=hunt.job_uid,
         labels={**hunt.spec.driver.labels, **labels},
     )
-    flags = ["--dry-run"] if hunt.dry_run else []
-    return _pod(
-        metadata, hunt.spec, platform, ["collect", f"--store={hunt.lineages}", *flags, *_s3_flags(hunt.spec)]
-    )
+    return _pod(metadata, hunt.spec, platform, [*_hunting_command(hunt), *_s3_flags(hunt.spec)])
+
+
+def _hunting_command(hunt: OrphanHunt) -> list[str]:
+    if hunt.mode == "list":
+        return ["savepoints", f"--store={hunt.place}", "--everywhere", "--fitting"]
+    flags = ["--dry-run"] if hunt.mode == "dry-run" else []
+    return ["collect", f"--store={hunt.place}", *flags, *(f"--known={one}" for one in hunt.known)]
 
 
 def store_check(attempt: DriverAttempt, platform: Platform) -> Manifest:

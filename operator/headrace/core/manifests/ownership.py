@@ -28,6 +28,8 @@ LINEAGE_LABEL = f"{GROUP}/lineage"
 SAVEPOINT_LABEL = f"{GROUP}/savepoint"
 SAVEPOINT_UID_LABEL = f"{GROUP}/savepoint-uid"
 TASK_LABEL = f"{GROUP}/task"
+# Of what is done once for each value of an annotation: the digest of that value.
+ASKED_LABEL = f"{GROUP}/asked"
 
 
 def job_labels(job: str, *, role: str, run: int) -> dict[str, str]:
