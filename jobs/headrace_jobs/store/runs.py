@@ -12,7 +12,8 @@ run-<n>/_logs/attempt-<k>.log  the end of the log of an attempt that failed
 run-<n>/_events/               Spark's event logs, where the job asks for them
 rehearsal-<n>/                 the fork on which the candidate for run n is tried: store/rehearsals.py
 
-Beside the runs lies _scaling/ring.json: what the autoscaler has decided and remembers.
+Beside the runs lies _scaling/ring.json: what the autoscaler has decided and remembers. Beside the lineages of
+a job lies _lineages/: how far those have gone whose runs are removed (store/lineages.py).
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ two go on with loses batches in its sinks.
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
@@ -41,6 +42,8 @@ from headrace_jobs.store.seed import Seed, earlier_seed, write_marker
 from headrace_jobs.store.statefiles import Gone, is_state
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
 
+log = logging.getLogger("headrace")
+
 _GOOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _JOB_RUN = re.compile(r"(?:^|/)([^/]+/[^/]+)/[^/]+/run-\d+$")
 
@@ -70,7 +73,8 @@ def adopt_checkpoint(
 ) -> Seed:
     """Seeds the run, which must not have begun. `query` names the query of a plain checkpoint.
 
-    The rest is as with `restore_savepoint`. A plain checkpoint keeps its lineage: it is moved, not forked.
+    The rest is as with `restore_savepoint`. A plain checkpoint keeps its lineage: it is moved, not forked;
+    adopted once more, when the job has gone on with it already, it gets a new one.
     """
     target = into or store
     place = f"{store.url}/{checkpoint}" if into else checkpoint
@@ -88,8 +92,8 @@ def adopt_checkpoint(
     }
     selections = {name: _select(store, listed, name, found.root, before[name]) for name in found.names}
     origins = _origins(store, found, selections)
-    chosen, _ = choose_lineage(
-        lineage if found.run is not None else "keep",
+    chosen, why_new = choose_lineage(
+        lineage if found.run is not None else "forward",
         origins,
         [Place(target, job_directory(run_directory(run)))]
         + ([Place(store, job_directory(found.run))] if found.run is not None else []),
@@ -97,6 +101,8 @@ def adopt_checkpoint(
         and (belongs := _JOB_RUN.search(place)) is not None
         and belongs[1] == job,
     )
+    if why_new:
+        log.warning("a new lineage: %s", why_new)
     copying = _Copying(store, found, target, run, chosen)
     wanted = [
         copying.wanted(name, key, listed[f"{name}/{key}"])
