@@ -26,6 +26,7 @@ from headrace_jobs.store.interface import Copy, Entry
 from headrace_jobs.store.probe import probe_conditional_put
 
 _COPY_THREADS = 8
+_REMOVAL_TRIES = 10
 _LOCKING = threading.Lock()
 
 
@@ -123,8 +124,7 @@ class DirectoryStore:
     def delete_tree(self, prefix: str) -> None:
         path = self._path(prefix)
         with _translated("delete", path):
-            if path.is_dir():
-                shutil.rmtree(path)
+            _remove_tree(path)
             self._prune_empty(path.parent)
 
     def probe(self) -> None:
@@ -166,6 +166,18 @@ class DirectoryStore:
             yield temporary
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _remove_tree(path: Path) -> None:
+    """Also under the hands of somebody who still writes there, or removes it as well."""
+    for last in (*[False] * (_REMOVAL_TRIES - 1), True):
+        if not path.is_dir():
+            return
+        try:
+            shutil.rmtree(path)
+        except OSError as busy:
+            if last or busy.errno not in (errno.ENOTEMPTY, errno.ENOENT):
+                raise
 
 
 def _is_artefact(name: str) -> bool:

@@ -129,8 +129,16 @@ def decode(where: str, content: bytes) -> Manifest | None:
         ) from None
 
 
-def tombstone(why: str) -> bytes:
-    return json.dumps({"removed": True, "why": why}).encode()
+def tombstone(why: str, *, finished_by: str | None = None) -> bytes:
+    return json.dumps({"removed": True, "why": why, "data": finished_by}).encode()
+
+
+def finished_copy(content: bytes) -> str | None:
+    """Of a manifest, or of the tombstone in its place: the directory of the copy that was made to the end."""
+    try:
+        return json.loads(content).get("data")
+    except (ValueError, AttributeError):
+        return None
 
 
 def find_manifest(store: Store, savepoint: str) -> Manifest | None:

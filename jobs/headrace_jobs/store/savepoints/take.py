@@ -25,7 +25,7 @@ from headrace_jobs.store.errors import (
 from headrace_jobs.store.interface import Entry, Store
 from headrace_jobs.store.mirror import Wanted, mirror
 from headrace_jobs.store.runs import Run, last_batches, run_directory, told_sinks
-from headrace_jobs.store.savepoints.claims import claim
+from headrace_jobs.store.savepoints.claims import claim, give_up
 from headrace_jobs.store.savepoints.manifest import (
     MANIFEST,
     About,
@@ -94,6 +94,7 @@ def take_savepoint(
         # A full disk above all wants this back. What cannot be removed now, the collector removes.
         with contextlib.suppress(StoreError):
             store.delete_tree(place.root.rstrip("/"))
+            give_up(store, savepoint, number, about.owner)
             other = find_manifest(store, savepoint)
             if other is not None:
                 return other  # another copier of the same owner was faster, and swept our copy away
@@ -226,6 +227,9 @@ def _publish(place: _Place, manifest: Manifest) -> Manifest:
     store = place.store
     won = store.put_if_absent(f"{place.savepoint}/{MANIFEST}", encode(manifest))
     winner = manifest if won else find_manifest(store, place.savepoint)
+    if not won:
+        with contextlib.suppress(StoreError):
+            give_up(store, place.savepoint, place.claim, manifest.owner)
     for other in store.children(place.savepoint):
         if other.startswith("data-") and (winner is None or other.rstrip("/") != winner.data):
             with contextlib.suppress(StoreError):
