@@ -15,6 +15,7 @@ from headrace_jobs.store.errors import (
     NoBucketError,
     NoCredentialsError,
     NoRightsError,
+    NoSpaceError,
     NotFoundError,
     StoreError,
     TlsError,
@@ -49,6 +50,9 @@ _REGION_CODES = {
     "IllegalLocationConstraintException",
     "301",
 }
+# By MinIO, by Ceph and versitygw (with 403, like missing rights), and by MinIO for a bucket of its own.
+_FULL_CODES = {"XMinioStorageFull", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded"}
+_INSUFFICIENT_STORAGE = 507
 _NEEDED_RIGHTS = (
     "give the job's credentials s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket there"
 )
@@ -86,6 +90,8 @@ def _from_answer(
     error: boto.ClientError, *, action: str, bucket: str, where: str, endpoint: str
 ) -> Exception:
     status, code = status_of(error), code_of(error)
+    if code in _FULL_CODES or status == _INSUFFICIENT_STORAGE:
+        return NoSpaceError(where)
     if code in _TRANSIENT_CODES or status in (429, 500, 502, 503, 504):
         return TransientError(UnavailableError(where, f"{status} {code}".strip()))
     if code == "NoSuchBucket":
