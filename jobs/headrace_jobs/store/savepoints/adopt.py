@@ -33,8 +33,9 @@ from headrace_jobs.store.runs import (
     tell_sinks,
     told_sinks,
 )
+from headrace_jobs.store.savepoints.between import copier_between
 from headrace_jobs.store.savepoints.lineage import Lineage, Origin, Place, Wish, choose_lineage
-from headrace_jobs.store.savepoints.restore import copy_between, forked, job_directory, read
+from headrace_jobs.store.savepoints.restore import forked, job_directory, read
 from headrace_jobs.store.savepoints.selection import Selection
 from headrace_jobs.store.savepoints.take import check_tree, select_query
 from headrace_jobs.store.savepoints.transfer import Pace, Tell, paced_copy
@@ -111,7 +112,7 @@ def adopt_checkpoint(
     ]
 
     def copier(copies: Sequence[Copy]) -> None:
-        across = (lambda copy: copy_between(store, target, copy)) if into else None
+        across = copier_between(store, target) if into else None
         paced_copy(target, copies, pace=pace, tell=tell, copy=across)
 
     try:
