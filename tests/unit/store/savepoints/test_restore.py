@@ -267,6 +267,31 @@ def test_a_savepoint_that_was_moved_is_restored_where_it_lies_now(store: Store, 
         restore_savepoint(moved, savepoint="backup/s1", run="ns/job/uid/run-2", lineage="keep")
 
 
+@pytest.mark.parametrize("part", [".changelog", ".zip", ".changelog.crc"])
+def test_a_moved_savepoint_with_an_altered_file_of_the_same_size_is_known(
+    store: Store, tmp_path: Path, part: str
+) -> None:
+    """Sizes are equal and etags say nothing elsewhere; Spark's own checksums do."""
+    a_savepoint(store)
+    shutil.copytree(tmp_path / "store" / HERE, tmp_path / "moved/s1", copy_function=shutil.copyfile)
+    moved = open_store(str(tmp_path / "moved"))
+    assert verify_savepoint(moved, "s1", level="State").level == "State"
+    found = next(entry for entry in moved.list("s1/data-1/") if entry.key.endswith(part))
+    content = bytearray(moved.get(found.key))
+    content[-1] ^= 1
+    moved.put(found.key, bytes(content))
+    verification = verify_savepoint(moved, "s1", level="State")
+    assert (verification.level, len(verification.problems)) == ("Objects", 1)
+    assert found.key.removeprefix("s1/data-1/queries/").removesuffix(".crc") in verification.message
+
+
+def test_checksums_of_an_algorithm_that_is_not_known_are_passed_by(store: Store) -> None:
+    query = FakeQuery(store=store).batches(1)
+    query.put(query.file(1, 0, "changelog") + ".crc", b'{"algorithm": "XXH3", "value": 1}')
+    take(store)
+    assert verify_savepoint(store, HERE, level="State").level == "State"
+
+
 def test_into_another_store(store: Store, tmp_path: Path) -> None:
     a_savepoint(store)
     other = open_store(str(tmp_path / "other"))
