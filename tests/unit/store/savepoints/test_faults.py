@@ -144,7 +144,10 @@ def test_an_error_at_any_step_surfaces_and_leaves_nothing_that_looks_whole(
         root = tmp_path / f"store-{at}"
         a_query(FaultyStore(root, Faults()))
 
-        def fail(*_: str) -> None:
+        asked: list[str] = []
+
+        def fail(_: str, key: str, asked: list[str] = asked) -> None:
+            asked.append(key)
             raise error
 
         store = FaultyStore(root, Faults(at, fail))
@@ -152,8 +155,9 @@ def test_an_error_at_any_step_surfaces_and_leaves_nothing_that_looks_whole(
             take(store)
         except StoreError as raised:
             assert raised is error
-            if at > 5:
-                # The space is free again at once, not when somebody collects.
+            # The space is free again at once, not when somebody collects; but for the last step, whose
+            # answer may be what was lost: then there is a savepoint.
+            if at > 5 and not asked[0].endswith("manifest.json"):
                 assert not [name for name in store.children(HERE) if name.startswith("data-")]
         else:
             assert find_manifest(store, HERE) is not None  # it hit the sweeping after the manifest
