@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import importlib.metadata
 import json
 import logging
 import time
@@ -122,7 +121,6 @@ def take(arguments: argparse.Namespace, s3: S3Options) -> Result:
         job=arguments.job,
         cause=arguments.cause,
         spec_digest=arguments.spec_digest,
-        spark_version=_spark_version(),
     )
     manifest = take_savepoint(
         open_store(arguments.store, s3),
@@ -260,10 +258,3 @@ def _fitting(manifest: Manifest) -> dict[str, Any]:
     while len(json.dumps(told)) > _LARGEST_RESULT and told["queries"]:
         told["queries"] = told["queries"][:-1]
     return told
-
-
-def _spark_version() -> str | None:
-    try:
-        return importlib.metadata.version("pyspark")
-    except importlib.metadata.PackageNotFoundError:
-        return None

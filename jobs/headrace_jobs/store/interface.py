@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-
 # S3 takes no smaller parts than 5 MiB, and no more than 10,000 of them.
 PIECE_BYTES = 8 * 1024 * 1024
 

@@ -35,7 +35,7 @@ class Reached:
 
 
 def reached_in(store: Store, run: str) -> Iterator[Reached]:
-    """Every query of the run that has begun a batch; one whose id cannot be read has no lineage to speak of."""
+    """Every query of the run that has begun a batch. One whose id cannot be read has no lineage to tell."""
     for query in query_names(store, run):
         lineage = _lineage_of(store, run, query)
         batch = last_batches_of(store, run, query).offsets if lineage is not None else None

@@ -87,6 +87,13 @@ def read_claim(store: Store, run: Run, attempt: int) -> dict[str, Any] | None:
         return None
 
 
+def spark_version_of(store: Store, run: Run) -> str | None:
+    """The version of Spark that writes the run, or wrote it last; None where no attempt has told."""
+    newest = newest_claim(store, run)
+    claim = read_claim(store, run, newest) if newest is not None else None
+    return (claim or {}).get("sparkVersion")
+
+
 def tell_sink(store: Store, run: Run, query: str, description: str) -> None:
     """Kept beside the checkpoint, which does not know it: some sinks cannot follow a fork."""
     store.put(f"{run_directory(run)}/_sinks/{query}", description.encode())

@@ -90,8 +90,6 @@ def _from_answer(
     error: boto.ClientError, *, action: str, bucket: str, where: str, endpoint: str
 ) -> Exception:
     status, code = status_of(error), code_of(error)
-    if code in _FULL_CODES or status == _INSUFFICIENT_STORAGE:
-        return NoSpaceError(where)
     if code in _TRANSIENT_CODES or status in (429, 500, 502, 503, 504):
         return TransientError(UnavailableError(where, f"{status} {code}".strip()))
     if code == "NoSuchBucket":
@@ -102,13 +100,20 @@ def _from_answer(
         return BadCredentialsError(endpoint)
     if code in _REGION_CODES or status == 301:
         return WrongRegionError(bucket, _region_of(error))
+    return _about_the_object(status, code, action, where) or WrongEndpointError(
+        endpoint, f"it answered {status} {code} when asked to {action}".replace("  ", " ")
+    )
+
+
+def _about_the_object(status: int, code: str, action: str, where: str) -> StoreError | None:
+    """What is wrong with this object or its bucket, and not with how the server is reached."""
+    if code in _FULL_CODES or status == _INSUFFICIENT_STORAGE:
+        return NoSpaceError(where)
     if status == 403:
         return NoRightsError(action, where, needed=_NEEDED_RIGHTS)
     if status == 404:
         return NotFoundError(where)
-    return WrongEndpointError(
-        endpoint, f"it answered {status} {code} when asked to {action}".replace("  ", " ")
-    )
+    return None
 
 
 def _region_of(error: boto.ClientError) -> str | None:

@@ -40,7 +40,7 @@ def refused_connection() -> Exception:
         (answer(403, "SignatureDoesNotMatch"), "BadCredentials", "check the keys"),
         (answer(400, "ExpiredToken"), "BadCredentials", "check the keys"),
         (answer(403, "RequestTimeTooSkewed"), "ClockSkew", "set the clock"),
-        (answer(507, "XMinioStorageFull"), "NoSpace", "no space left for s3://b/k: free some, raise its quota"),
+        (answer(507, "XMinioStorageFull"), "NoSpace", "no space left for s3://b/k: free some, raise"),
         (answer(507, ""), "NoSpace", "no space left"),
         (answer(403, "QuotaExceeded"), "NoSpace", "no space left"),
         (answer(400, "XMinioAdminBucketQuotaExceeded"), "NoSpace", "no space left"),

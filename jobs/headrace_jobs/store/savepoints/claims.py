@@ -40,7 +40,8 @@ def give_up(store: Store, savepoint: str, number: int, owner: str) -> None:
 
 def open_claims(store: Store, savepoint: str) -> list[int]:
     """The tries that have not said that they are over."""
-    return [number for number in _numbers(store, savepoint) if not _read(store, savepoint, number).get("over")]
+    numbers = _numbers(store, savepoint)
+    return [number for number in numbers if not _read(store, savepoint, number).get("over")]
 
 
 def check_name(savepoint: str) -> None:

@@ -1,12 +1,20 @@
-"""Bringing a savepoint from another place. Here it is as good as one that was taken here: nothing in it names
-the place it came from, and it is checked before it is one."""
+"""Bringing a savepoint from another place.
+
+Here it is as good as one that was taken here: nothing in it names the place it came from, and it is checked
+before it is one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from headrace_jobs.store.errors import NotFoundError, SavepointDamagedError, SavepointError, SourceChangedError
+from headrace_jobs.store.errors import (
+    NotFoundError,
+    SavepointDamagedError,
+    SavepointError,
+    SourceChangedError,
+)
 from headrace_jobs.store.interface import Copy, Entry, Store
 from headrace_jobs.store.mirror import Wanted, is_equal, mirror
 from headrace_jobs.store.savepoints.between import copier_between

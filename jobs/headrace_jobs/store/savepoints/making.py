@@ -32,10 +32,8 @@ class Making:
         return f"{self.store.url}/{self.savepoint}"
 
 
-def make_savepoint(
-    store: Store, savepoint: str, owner: str, copy: Callable[[Making], Manifest]
-) -> Manifest:
-    """`copy` makes the copy and says what it is. Repeated by the same owner, it answers with what there is."""
+def make_savepoint(store: Store, savepoint: str, owner: str, copy: Callable[[Making], Manifest]) -> Manifest:
+    """`copy` makes it and says what it is. Repeated by the same owner, it answers with what there is."""
     number = claim(store, savepoint, owner)
     if number is None:
         done = find_manifest(store, savepoint)

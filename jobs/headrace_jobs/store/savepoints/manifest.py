@@ -64,6 +64,7 @@ class About:
     cause: str = "Manual"
     spec_digest: str | None = None
     spark_version: str | None = None
+    """For runs whose driver did not note it in its claim."""
     sinks: dict[str, str] = field(default_factory=dict)
     """By query: the description of its sink, from Spark's progress."""
 

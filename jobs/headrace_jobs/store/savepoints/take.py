@@ -22,7 +22,7 @@ from headrace_jobs.store.errors import (
 )
 from headrace_jobs.store.interface import Entry, Store
 from headrace_jobs.store.mirror import Wanted, mirror
-from headrace_jobs.store.runs import Run, last_batches, run_directory, told_sinks
+from headrace_jobs.store.runs import Run, last_batches, run_directory, spark_version_of, told_sinks
 from headrace_jobs.store.savepoints.making import Making, make_savepoint
 from headrace_jobs.store.savepoints.manifest import About, Manifest, SavedQuery, saved
 from headrace_jobs.store.savepoints.selection import Selection, select
@@ -176,7 +176,7 @@ def _manifest(making: Making, run: Run, about: About, now: datetime, copied: _Co
         data=making.data,
         taken_at=now.isoformat(),
         spec_digest=about.spec_digest,
-        spark_version=about.spark_version,
+        spark_version=spark_version_of(making.store, run) or about.spark_version,
         queries=queries,
         objects=tuple(saved(entry, making.root) for entry in copied.entries),
     )

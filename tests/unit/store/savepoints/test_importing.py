@@ -60,7 +60,7 @@ def test_it_is_as_good_as_one_that_was_taken_here(elsewhere: Store, store: Store
 def test_a_name_that_is_taken_is_refused(elsewhere: Store, store: Store) -> None:
     bring(elsewhere, store)
     for path in (HERE, "_savepoints/s2"):
-        with pytest.raises(SavepointError, match="there is a savepoint at .*: choose another name"):
+        with pytest.raises(SavepointError, match=r"there is a savepoint at .*: choose another name"):
             bring(elsewhere, store, path)
     assert_good(store)
 
@@ -83,7 +83,7 @@ def test_killed_between_any_two_steps_it_is_repeated_or_deleted(elsewhere: Store
         assert len(data) == 1, "what was broken off is swept away"
 
 
-def test_what_another_import_left_is_not_taken_into_it(elsewhere: Store, store: Store, tmp_path: Path) -> None:
+def test_what_another_import_left_is_not_mixed_in(elsewhere: Store, store: Store, tmp_path: Path) -> None:
     dying = Faults(12)
     dying.act = dying.kill
     with pytest.raises(Killed):
@@ -110,15 +110,13 @@ def test_two_at_once_make_one(elsewhere: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", ["commits/3", ".changelog", ".crc"])
 def test_a_damaged_one_is_not_imported(elsewhere: Store, store: Store, tmp_path: Path, part: str) -> None:
     """Moved by hand on its way, so that no etag tells."""
-    shutil.copytree(
-        tmp_path / "elsewhere" / HERE, tmp_path / "backup/s1", copy_function=shutil.copyfile
-    )
+    shutil.copytree(tmp_path / "elsewhere" / HERE, tmp_path / "backup/s1", copy_function=shutil.copyfile)
     backup = open_store(str(tmp_path / "backup"))
     found = next(entry for entry in backup.list("s1/data-1/") if entry.key.endswith(part))
     content = bytearray(backup.get(found.key))
     content[0] ^= 1
     backup.put(found.key, bytes(content))
-    with pytest.raises(SavepointDamagedError, match="cannot be imported: .*Use another savepoint"):
+    with pytest.raises(SavepointDamagedError, match=r"cannot be imported: .*Use another savepoint"):
         import_savepoint(backup, "s1", store, THERE)
     assert find_manifest(store, THERE) is None
     assert store.children(THERE) == ["_claims/"]
