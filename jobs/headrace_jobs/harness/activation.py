@@ -102,7 +102,7 @@ class Activation:
             for query in rehearsal.registry.resting():
                 check_seed(seed, query.query_name)
         with self._timed("claim"):
-            rehearsal.control.claim(run_file, claim_body(run_file))
+            rehearsal.control.claim(run_file, claim_body(run_file, spark_version=rehearsal.session.version))
         return run_file
 
     def _check_boundaries(self, order: Order) -> None:

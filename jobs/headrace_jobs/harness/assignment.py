@@ -40,5 +40,12 @@ class Assignment:
         self.tell_the_driver()
 
 
-def claim_body(run_file: RunFile) -> str:
-    return json.dumps({"uid": run_file.uid, "epoch": run_file.epoch, "claimedAt": iso(time.time())})
+def claim_body(run_file: RunFile, *, spark_version: str) -> str:
+    """What an attempt says of itself in its claim; savepoints of the run have Spark's version from there."""
+    told = {
+        "uid": run_file.uid,
+        "epoch": run_file.epoch,
+        "claimedAt": iso(time.time()),
+        "sparkVersion": spark_version,
+    }
+    return json.dumps(told)

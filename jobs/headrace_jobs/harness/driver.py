@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from headrace_jobs.harness.application import find_program, import_path, run_program, user_code
 from headrace_jobs.harness.archive import archive_options
 from headrace_jobs.harness.asks import listen_for_signals, take_signals, watch_parent
-from headrace_jobs.harness.assignment import Assignment, claim_body
+from headrace_jobs.harness.assignment import Assignment
 from headrace_jobs.harness.conductor import Conductor, Parts
 from headrace_jobs.harness.conf import driver_conf
 from headrace_jobs.harness.connectors import NoConnector, s3_jars
@@ -206,7 +206,6 @@ class Driver:
                 gateway,
                 own=own,
                 seed=seed,
-                claim_body=claim_body(run_file),
                 hooks=self._hooks(),
             )
         except UnsupportedSpark as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headrace_jobs.harness.assignment import Assignment
+from headrace_jobs.harness.assignment import Assignment, claim_body
 from headrace_jobs.harness.beginnings import Beginnings, SeedLookup, beginnings
 from headrace_jobs.harness.checkpoint_control import CheckpointControl
 from headrace_jobs.harness.driver_jvm import Gateway
@@ -68,7 +68,6 @@ def take_over_spark(
     *,
     own: UserCode,
     seed: SeedLookup,
-    claim_body: str,
     hooks: Hooks,
 ) -> SparkSide:
     """Opens the session, claims the run, and makes every query of user code one of ours.
@@ -82,7 +81,7 @@ def take_over_spark(
         if not Path(path).is_dir():  # directories are on the import path already
             session.sparkContext.addPyFile(path)
     control = CheckpointControl(session, assignment)
-    control.claim(run_file, claim_body)
+    control.claim(run_file, claim_body(run_file, spark_version=session.version))
     registry = QueryRegistry(hooks.on_query_end, own)
     patches = Patches()
     guard_session(patches)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import importlib.metadata
 import json
 import logging
 import time
@@ -130,7 +129,6 @@ def take(arguments: argparse.Namespace, s3: S3Options) -> Result:
         job=arguments.job,
         cause=arguments.cause,
         spec_digest=arguments.spec_digest,
-        spark_version=_spark_version(),
     )
     with telling_progress(arguments.progress_port, owner=arguments.owner) as page:
         manifest = take_savepoint(
@@ -291,10 +289,3 @@ def _fitting(manifest: Manifest) -> dict[str, Any]:
         told["more_queries"] = everything - len(told["queries"])
     named = {query["name"] for query in told["queries"]}
     return {**told, "offsets_left_out": [name for name in bare if name in named]}
-
-
-def _spark_version() -> str | None:
-    try:
-        return importlib.metadata.version("pyspark")
-    except importlib.metadata.PackageNotFoundError:
-        return None

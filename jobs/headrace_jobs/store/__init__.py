@@ -2,6 +2,7 @@
 
 from headrace_jobs.store.errors import StoreError
 from headrace_jobs.store.interface import Copy, Entry, Store
+from headrace_jobs.store.lineages import LINEAGES
 from headrace_jobs.store.opening import open_store
 from headrace_jobs.store.remove import remove_runs
 from headrace_jobs.store.rollback import seed_after_trial
@@ -17,6 +18,7 @@ from headrace_jobs.store.runs import (
 from headrace_jobs.store.seed import Seed, SeedError, is_seeded, read_seed, seed_run
 
 __all__ = [
+    "LINEAGES",
     "Copy",
     "Entry",
     "LastBatches",

@@ -22,10 +22,11 @@ from headrace_jobs.store.errors import (
     StoreError,
     UnavailableError,
 )
-from headrace_jobs.store.interface import Copy, Entry
+from headrace_jobs.store.interface import PIECE_BYTES, Copy, Entry
 from headrace_jobs.store.probe import probe_conditional_put
 
 _COPY_THREADS = 8
+_REMOVAL_TRIES = 10
 _LOCKING = threading.Lock()
 
 
@@ -64,11 +65,30 @@ class DirectoryStore:
     def put(self, key: str, content: bytes) -> None:
         path = self._path(key)
         with _translated("write", path), self._temporary(path) as temporary:
-            _write_durably(temporary, content)
+            _write_durably(temporary, [content])
+            temporary.replace(path)
+
+    def pieces(self, entry: Entry) -> Iterator[bytes]:
+        path = self._path(entry.key)
+        with _translated("read", path):
+            try:
+                with path.open("rb") as file:
+                    while piece := file.read(PIECE_BYTES):
+                        yield piece
+                    unchanged = _entry(entry.key, os.fstat(file.fileno())).etag == entry.etag
+            except FileNotFoundError:
+                unchanged = False
+        if not unchanged:
+            raise SourceChangedError(str(path))
+
+    def put_pieces(self, key: str, pieces: Iterable[bytes]) -> None:
+        path = self._path(key)
+        with _translated("write", path), self._temporary(path) as temporary:
+            _write_durably(temporary, pieces)
             temporary.replace(path)
 
     def put_if_absent(self, key: str, content: bytes) -> bool:
-        return self._create(key, lambda temporary: _write_durably(temporary, content))
+        return self._create(key, lambda temporary: _write_durably(temporary, [content]))
 
     def download(self, key: str, path: Path) -> None:
         source = self._path(key)
@@ -123,8 +143,7 @@ class DirectoryStore:
     def delete_tree(self, prefix: str) -> None:
         path = self._path(prefix)
         with _translated("delete", path):
-            if path.is_dir():
-                shutil.rmtree(path)
+            _remove_tree(path)
             self._prune_empty(path.parent)
 
     def probe(self) -> None:
@@ -168,6 +187,18 @@ class DirectoryStore:
             temporary.unlink(missing_ok=True)
 
 
+def _remove_tree(path: Path) -> None:
+    """Also under the hands of somebody who still writes there, or removes it as well."""
+    for last in (*[False] * (_REMOVAL_TRIES - 1), True):
+        if not path.is_dir():
+            return
+        try:
+            shutil.rmtree(path)
+        except OSError as busy:
+            if last or busy.errno not in (errno.ENOTEMPTY, errno.ENOENT):
+                raise
+
+
 def _is_artefact(name: str) -> bool:
     return name.startswith(".") and (name.endswith((".crc", ".tmp")) or name == ".headrace.lock")
 
@@ -187,9 +218,9 @@ def _linked(source: Path, target: Path) -> bool:
     return True
 
 
-def _write_durably(path: Path, content: bytes) -> None:
+def _write_durably(path: Path, pieces: Iterable[bytes]) -> None:
     with path.open("wb") as file:
-        file.write(content)
+        file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
 

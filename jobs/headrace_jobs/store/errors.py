@@ -125,7 +125,9 @@ class NoSpaceError(StoreError):
     reason = "NoSpace"
 
     def __init__(self, where: str) -> None:
-        super().__init__(f"no space left for {where}: free some, or choose another checkpoint.location")
+        super().__init__(
+            f"no space left for {where}: free some, raise its quota, or choose another checkpoint.location"
+        )
 
 
 class BadLocationError(StoreError):

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+# S3 takes no smaller parts than 5 MiB, and no more than 10,000 of them.
+PIECE_BYTES = 8 * 1024 * 1024
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -53,6 +56,20 @@ class Store(Protocol):
 
     def put_if_absent(self, key: str, content: bytes) -> bool:
         """Atomic among any number of writers: exactly one of them is told True."""
+        ...
+
+    def pieces(self, entry: Entry) -> Iterator[bytes]:
+        """The content of an object as it was listed, none larger than PIECE_BYTES.
+
+        Raises SourceChangedError, perhaps after some of them.
+        """
+        ...
+
+    def put_pieces(self, key: str, pieces: Iterable[bytes]) -> None:
+        """As put, with two of them in memory at most. An error out of `pieces` leaves what was there.
+
+        All but the last are of PIECE_BYTES, or there is only one.
+        """
         ...
 
     def download(self, key: str, path: Path) -> None:

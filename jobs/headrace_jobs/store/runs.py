@@ -12,7 +12,8 @@ run-<n>/_logs/attempt-<k>.log  the end of the log of an attempt that failed
 run-<n>/_events/               Spark's event logs, where the job asks for them
 rehearsal-<n>/                 the fork on which the candidate for run n is tried: store/rehearsals.py
 
-Beside the runs lies _scaling/ring.json: what the autoscaler has decided and remembers.
+Beside the runs lies _scaling/ring.json: what the autoscaler has decided and remembers. Beside the lineages of
+a job lies _lineages/: how far those have gone whose runs are removed (store/lineages.py).
 """
 
 from __future__ import annotations
@@ -84,6 +85,13 @@ def read_claim(store: Store, run: Run, attempt: int) -> dict[str, Any] | None:
         return json.loads(store.get(f"{run_directory(run)}/_attempts/{attempt}"))
     except NotFoundError:
         return None
+
+
+def spark_version_of(store: Store, run: Run) -> str | None:
+    """The version of Spark that writes the run, or wrote it last; None where no attempt has told."""
+    newest = newest_claim(store, run)
+    claim = read_claim(store, run, newest) if newest is not None else None
+    return (claim or {}).get("sparkVersion")
 
 
 def tell_sink(store: Store, run: Run, query: str, description: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,13 +17,15 @@ import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from headrace_jobs.store.errors import NotFoundError, SourceChangedError
-from headrace_jobs.store.interface import Copy, Entry
+from headrace_jobs.store.errors import NotFoundError, SourceChangedError, StoreError
+from headrace_jobs.store.interface import PIECE_BYTES, Copy, Entry
 from headrace_jobs.store.probe import probe_conditional_put
 from headrace_jobs.store.retry import RetryPolicy, with_retries
 from headrace_jobs.store.s3_credentials import FileCredentials
 from headrace_jobs.store.s3_errors import status_of, translated
 from headrace_jobs.store.s3_options import S3Options
+
+log = logging.getLogger("headrace")
 
 Result = TypeVar("Result")
 
@@ -87,6 +90,39 @@ class S3Store:
             lambda _: self._client.put_object(**self._at(key), **self._encryption(), Body=content),
         )
 
+    def pieces(self, entry: Entry) -> Iterator[bytes]:
+        ranges = range(0, entry.size, PIECE_BYTES) if entry.size > PIECE_BYTES else [None]
+        read = 0
+        for first in ranges:
+            piece = self._unchanged(entry, lambda first=first: self._read_piece(entry, first))
+            read += len(piece)
+            yield piece
+        if read != entry.size:
+            raise SourceChangedError(f"{self.url}/{entry.key}")
+
+    def _read_piece(self, entry: Entry, first: int | None) -> bytes:
+        bounds = {} if first is None else {"Range": f"bytes={first}-{first + PIECE_BYTES - 1}"}
+        request = {**self._at(entry.key), **bounds, "IfMatch": entry.etag}
+        return self._call("read", entry.key, lambda _: self._client.get_object(**request)["Body"].read())
+
+    def put_pieces(self, key: str, pieces: Iterable[bytes]) -> None:
+        remaining = iter(pieces)
+        first, second = next(remaining, b""), next(remaining, None)
+        if second is None:
+            self.put(key, first)
+            return
+
+        def parts(upload: str) -> Iterator[dict[str, Any]]:
+            for number, piece in enumerate(chain([first, second], remaining), start=1):
+                yield self._put_part(key, upload, number, piece)
+
+        self._in_parts(key, parts)
+
+    def _put_part(self, key: str, upload: str, number: int, piece: bytes) -> dict[str, Any]:
+        request = {**self._at(key), "UploadId": upload, "PartNumber": number, "Body": piece}
+        answer: Any = self._call("write", key, lambda _: self._client.upload_part(**request))
+        return {"PartNumber": number, "ETag": answer["ETag"]}
+
     def put_if_absent(self, key: str, content: bytes) -> bool:
         return self._create(key, lambda: nullcontext(content))
 
@@ -123,17 +159,23 @@ class S3Store:
         return self._call("write", key, attempt)
 
     def copy(self, copy: Copy) -> None:
+        if copy.source.size > self._single_copy_bytes:
+            self._unchanged(copy.source, lambda: self._copy_in_parts(copy))
+        else:
+            self._unchanged(
+                copy.source, lambda: self._call("copy", copy.source.key, lambda _: self._copy_at_once(copy))
+            )
+
+    def _unchanged(self, source: Entry, operation: Callable[[], Result]) -> Result:
+        """The operation has the precondition that the source is what was listed."""
         try:
-            if copy.source.size > self._single_copy_bytes:
-                self._copy_in_parts(copy)
-            else:
-                self._call("copy", copy.source.key, lambda _: self._copy_at_once(copy))
+            return operation()
         except NotFoundError:
-            raise SourceChangedError(f"{self.url}/{copy.source.key}") from None
+            raise SourceChangedError(f"{self.url}/{source.key}") from None
         except ClientError as error:
             if status_of(error) != 412:
                 raise
-            raise SourceChangedError(f"{self.url}/{copy.source.key}") from None
+            raise SourceChangedError(f"{self.url}/{source.key}") from None
 
     def copy_many(self, copies: Iterable[Copy]) -> None:
         with ThreadPoolExecutor(_COPY_THREADS) as pool:
@@ -173,28 +215,40 @@ class S3Store:
         )
 
     def _copy_in_parts(self, copy: Copy) -> None:
-        target = self._at(copy.target)
-        upload = self._call(
-            "write",
+        firsts = enumerate(range(0, copy.source.size, self._single_copy_bytes), start=1)
+        self._in_parts(
             copy.target,
+            lambda upload: (self._copy_part(copy, upload, number, first) for number, first in firsts),
+        )
+
+    def _in_parts(self, key: str, make: Callable[[str], Iterable[dict[str, Any]]]) -> None:
+        target = self._at(key)
+        upload: str = self._call(
+            "write",
+            key,
             lambda _: self._client.create_multipart_upload(**target, **self._encryption())["UploadId"],
         )
         try:
-            parts = [
-                self._copy_part(copy, upload, number, first)
-                for number, first in enumerate(range(0, copy.source.size, self._single_copy_bytes), start=1)
-            ]
+            parts = list(make(upload))
             self._call(
                 "write",
-                copy.target,
+                key,
                 lambda _: self._client.complete_multipart_upload(
                     **target, UploadId=upload, MultipartUpload={"Parts": parts}
                 ),
             )
         except BaseException:
-            # Parts of an open upload are invisible, and paid for.
-            self._client.abort_multipart_upload(**target, UploadId=upload)
+            self._abort(key, upload)
             raise
+
+    def _abort(self, key: str, upload: str) -> None:
+        """Parts of an open upload are invisible, and paid for. But what went wrong is something else."""
+        try:
+            self._call(
+                "delete", key, lambda _: self._client.abort_multipart_upload(**self._at(key), UploadId=upload)
+            )
+        except (StoreError, ClientError, BotoCoreError) as error:
+            log.warning("the parts of %s/%s stay behind (upload %s): %s", self.url, key, upload, error)
 
     def _copy_part(self, copy: Copy, upload: str, number: int, first: int) -> dict[str, Any]:
         last = min(first + self._single_copy_bytes, copy.source.size) - 1

@@ -15,6 +15,7 @@ from headrace_jobs.store.errors import (
     NoBucketError,
     NoCredentialsError,
     NoRightsError,
+    NoSpaceError,
     NotFoundError,
     StoreError,
     TlsError,
@@ -49,6 +50,9 @@ _REGION_CODES = {
     "IllegalLocationConstraintException",
     "301",
 }
+# By MinIO, by Ceph and versitygw (with 403, like missing rights), and by MinIO for a bucket of its own.
+_FULL_CODES = {"XMinioStorageFull", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded"}
+_INSUFFICIENT_STORAGE = 507
 _NEEDED_RIGHTS = (
     "give the job's credentials s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket there"
 )
@@ -96,13 +100,20 @@ def _from_answer(
         return BadCredentialsError(endpoint)
     if code in _REGION_CODES or status == 301:
         return WrongRegionError(bucket, _region_of(error))
+    return _about_the_object(status, code, action, where) or WrongEndpointError(
+        endpoint, f"it answered {status} {code} when asked to {action}".replace("  ", " ")
+    )
+
+
+def _about_the_object(status: int, code: str, action: str, where: str) -> StoreError | None:
+    """What is wrong with this object or its bucket, and not with how the server is reached."""
+    if code in _FULL_CODES or status == _INSUFFICIENT_STORAGE:
+        return NoSpaceError(where)
     if status == 403:
         return NoRightsError(action, where, needed=_NEEDED_RIGHTS)
     if status == 404:
         return NotFoundError(where)
-    return WrongEndpointError(
-        endpoint, f"it answered {status} {code} when asked to {action}".replace("  ", " ")
-    )
+    return None
 
 
 def _region_of(error: boto.ClientError) -> str | None:

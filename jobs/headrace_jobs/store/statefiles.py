@@ -26,7 +26,7 @@ _VERSIONED = re.compile(
 # Written by the first batch of a driver: <batch>, or <batch>_<id>.
 _OF_BATCH = re.compile(r"^state/.+/(?:_metadata/v\d+/|_stateSchema/[^/]+/)(\d+)(?:_[^/]*)?$")
 _SHARED = re.compile(r"^(?P<store>state/.+)/(?P<kind>SSTs|logs)/[^/]+$")
-_CHECKSUM = ".crc"
+CHECKSUM = ".crc"
 _SNAPSHOTS = ("zip", "snapshot")
 
 Ids = Callable[[int], frozenset[str] | None]
@@ -67,7 +67,7 @@ def is_shared_file(key: str) -> bool:
 
 
 def is_versioned(key: str) -> bool:
-    return _VERSIONED.match(key.removesuffix(_CHECKSUM)) is not None
+    return _VERSIONED.match(key.removesuffix(CHECKSUM)) is not None
 
 
 def batch_of_schema(key: str) -> int | None:
@@ -78,7 +78,7 @@ def batch_of_schema(key: str) -> int | None:
 
 def version_of(key: str) -> int | None:
     """Of a file of the state, or its checksum; None for what belongs to no single version."""
-    match = _VERSIONED.match(key.removesuffix(_CHECKSUM))
+    match = _VERSIONED.match(key.removesuffix(CHECKSUM))
     return int(match["version"]) if match else None
 
 
@@ -156,4 +156,4 @@ def shared_files(store: str, snapshot: str, content: bytes) -> list[str]:
 
 def with_checksums(keys: Iterable[str], listed: Mapping[str, object]) -> list[str]:
     """Each with its checksum, where Spark wrote one: both or neither."""
-    return [one for key in keys for one in (key, key + _CHECKSUM) if one in listed]
+    return [one for key in keys for one in (key, key + CHECKSUM) if one in listed]

@@ -28,13 +28,18 @@ class FakeControl:
     log: list[str]
     fenced: bool = False
 
-    def claim(self, run_file: Any, _body: str) -> None:
+    def claim(self, run_file: Any, body: str) -> None:
         if self.fenced:
             raise Fenced("attempt 2 already holds it")
         self.log.append(f"claim {run_file.directory} {run_file.attempt}")
+        assert json.loads(body)["sparkVersion"] == Session.version
 
     def guard(self, run_file: Any) -> None:
         self.log.append(f"guard {run_file.directory}")
+
+
+class Session:
+    version = "4.2.1"
 
 
 @dataclass
@@ -82,6 +87,7 @@ class FakeRehearsal:
         self.assignment = Assignment(parse_run_file(json.dumps(REHEARSAL)))
 
     fetched = "rehearsal-4/candidate-2"
+    session = Session()
 
     @property
     def terms(self) -> Terms:

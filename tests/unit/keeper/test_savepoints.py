@@ -44,7 +44,7 @@ def test_a_savepoint_is_taken_verified_listed_and_restored(keeper: Keeper) -> No
     told = result["savepoint"]
     assert told["queries"][0]["batch"] == 2
     assert (told["spec_digest"], told["cause"], told["run"]) == ("abc", "Schedule", "uid/run-3")
-    assert told["spark_version"], "the version of the image's own Spark"
+    assert told["spark_version"] is None, "of nobody: a keeper's own image says nothing of the job's"
 
     code, result = keeper("verify", f"--savepoint={SAVEPOINT}", "--level=State")
     assert (code, result["verified"]["level"]) == (0, "State")
@@ -57,6 +57,12 @@ def test_a_savepoint_is_taken_verified_listed_and_restored(keeper: Keeper) -> No
     code, result = keeper("restore", f"--from={SAVEPOINT}", "--to=uid/run-4", "--lineage=keep")
     assert (code, result["seed"]["from_run"]) == (0, SAVEPOINT)
     assert last_batches(keeper.store, "uid/run-4") == {"orders": (2, 2)}
+
+
+def test_the_version_of_spark_is_that_of_the_driver_that_wrote_the_run(keeper: Keeper) -> None:
+    keeper.store.put("uid/run-3/_attempts/1", b'{"sparkVersion": "4.1.0"}')
+    keeper.store.put("uid/run-3/_attempts/2", b'{"sparkVersion": "4.3.0-of-the-job"}')
+    assert keeper.take()[1]["savepoint"]["spark_version"] == "4.3.0-of-the-job"
 
 
 def test_a_damaged_one_is_told_with_what_is_wrong(keeper: Keeper) -> None:

@@ -6,7 +6,7 @@ Used by the directory tests here and by the S3 tests, against each server.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,7 @@ import pytest
 
 from headrace_jobs.store import Copy, Store
 from headrace_jobs.store.errors import NotFoundError, SourceChangedError
+from headrace_jobs.store.interface import PIECE_BYTES
 
 
 def an_empty_store_lists_nothing(store: Store) -> None:
@@ -145,6 +146,44 @@ def files_go_up_once_and_come_down_whole(store: Store) -> None:
             store.download("run-1/nothing", there)
 
 
+def what_goes_in_in_pieces_comes_out_whole(store: Store) -> None:
+    whole = bytes(range(256)) * (2 * PIECE_BYTES // 256) + b"the rest"
+    for name, content in (("large", whole), ("one piece", b"small"), ("nothing", b"")):
+        cut = [content[first : first + PIECE_BYTES] for first in range(0, len(content), PIECE_BYTES)]
+        store.put_pieces(f"r/{name}", iter(cut))
+        (entry,) = store.list(f"r/{name}")
+        assert entry.size == len(content)
+        read = list(store.pieces(entry))
+        assert b"".join(read) == content
+        assert max(map(len, read), default=0) <= PIECE_BYTES
+    store.put_pieces("r/large", [b"replaced"])
+    assert store.get("r/large") == b"replaced"
+
+
+def pieces_are_of_what_was_listed(store: Store) -> None:
+    for key in ("r/changed", "r/gone"):
+        store.put(key, b"listed")
+    changed, gone = store.list("r/")
+    store.put("r/changed", b"other contents")
+    store.delete_many(["r/gone"])
+    for entry in (changed, gone):
+        with pytest.raises(SourceChangedError):
+            list(store.pieces(entry))
+
+
+def pieces_that_end_in_an_error_leave_what_was_there(store: Store) -> None:
+    def broken(whole_ones: int) -> Iterator[bytes]:
+        yield from (bytes(PIECE_BYTES) for _ in range(whole_ones))
+        raise SourceChangedError("the source")
+
+    store.put("r/there", b"before")
+    for whole_ones in (0, 1, 2):
+        for key in ("r/there", "r/new"):
+            with pytest.raises(SourceChangedError, match="the source"):
+                store.put_pieces(key, broken(whole_ones))
+    assert [(entry.key, store.get(entry.key)) for entry in store.list()] == [("r/there", b"before")]
+
+
 PROMISES: tuple[Callable[[Store], None], ...] = (
     an_empty_store_lists_nothing,
     what_was_put_is_got,
@@ -154,6 +193,9 @@ PROMISES: tuple[Callable[[Store], None], ...] = (
     a_second_create_is_refused_and_changes_nothing,
     of_sixteen_racing_creators_one_wins,
     files_go_up_once_and_come_down_whole,
+    what_goes_in_in_pieces_comes_out_whole,
+    pieces_are_of_what_was_listed,
+    pieces_that_end_in_an_error_leave_what_was_there,
     a_copy_equals_its_source,
     a_copy_of_what_never_changes_outlives_its_source,
     a_changed_source_is_not_copied,

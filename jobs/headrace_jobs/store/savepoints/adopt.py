@@ -9,6 +9,7 @@ two go on with loses batches in its sinks.
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
@@ -32,14 +33,17 @@ from headrace_jobs.store.runs import (
     tell_sinks,
     told_sinks,
 )
+from headrace_jobs.store.savepoints.between import copier_between
 from headrace_jobs.store.savepoints.lineage import Lineage, Origin, Place, Wish, choose_lineage
-from headrace_jobs.store.savepoints.restore import copy_between, forked, job_directory, read
+from headrace_jobs.store.savepoints.restore import forked, job_directory, read
 from headrace_jobs.store.savepoints.selection import Selection
 from headrace_jobs.store.savepoints.take import check_tree, select_query
 from headrace_jobs.store.savepoints.transfer import Pace, Tell, paced_copy
 from headrace_jobs.store.seed import Seed, earlier_seed, write_marker
 from headrace_jobs.store.statefiles import Gone, is_state
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
+
+log = logging.getLogger("headrace")
 
 _GOOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _JOB_RUN = re.compile(r"(?:^|/)([^/]+/[^/]+)/[^/]+/run-\d+$")
@@ -70,7 +74,8 @@ def adopt_checkpoint(
 ) -> Seed:
     """Seeds the run, which must not have begun. `query` names the query of a plain checkpoint.
 
-    The rest is as with `restore_savepoint`. A plain checkpoint keeps its lineage: it is moved, not forked.
+    The rest is as with `restore_savepoint`. A plain checkpoint keeps its lineage: it is moved, not forked;
+    adopted once more, when the job has gone on with it already, it gets a new one.
     """
     target = into or store
     place = f"{store.url}/{checkpoint}" if into else checkpoint
@@ -88,8 +93,8 @@ def adopt_checkpoint(
     }
     selections = {name: _select(store, listed, name, found.root, before[name]) for name in found.names}
     origins = _origins(store, found, selections)
-    chosen, _ = choose_lineage(
-        lineage if found.run is not None else "keep",
+    chosen, why_new = choose_lineage(
+        lineage if found.run is not None else "forward",
         origins,
         [Place(target, job_directory(run_directory(run)))]
         + ([Place(store, job_directory(found.run))] if found.run is not None else []),
@@ -97,6 +102,8 @@ def adopt_checkpoint(
         and (belongs := _JOB_RUN.search(place)) is not None
         and belongs[1] == job,
     )
+    if why_new:
+        log.warning("a new lineage: %s", why_new)
     copying = _Copying(store, found, target, run, chosen)
     wanted = [
         copying.wanted(name, key, listed[f"{name}/{key}"])
@@ -105,7 +112,7 @@ def adopt_checkpoint(
     ]
 
     def copier(copies: Sequence[Copy]) -> None:
-        across = (lambda copy: copy_between(store, target, copy)) if into else None
+        across = copier_between(store, target) if into else None
         paced_copy(target, copies, pace=pace, tell=tell, copy=across)
 
     try:

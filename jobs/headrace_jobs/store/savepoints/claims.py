@@ -1,8 +1,13 @@
-"""Who may work on a savepoint. Each try has a claim of its own, and with it a directory of its own."""
+"""Who may work on a savepoint. Each try has a claim of its own, and with it a directory of its own.
+
+A copier that gives up says so in its claim. One that was killed, or sleeps somewhere, says nothing: whoever
+removes the savepoint must expect it to come back.
+"""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from headrace_jobs.store.errors import NotFoundError, SavepointError
 from headrace_jobs.store.interface import Store
@@ -28,6 +33,17 @@ def claim(store: Store, savepoint: str, owner: str) -> int | None:
             return number
 
 
+def give_up(store: Store, savepoint: str, number: int, owner: str) -> None:
+    """This try is over: it will write nothing any more."""
+    store.put(f"{savepoint}/{CLAIMS}/{number}", json.dumps({"owner": owner, "over": True}).encode())
+
+
+def open_claims(store: Store, savepoint: str) -> list[int]:
+    """The tries that have not said that they are over."""
+    numbers = _numbers(store, savepoint)
+    return [number for number in numbers if not _read(store, savepoint, number).get("over")]
+
+
 def check_name(savepoint: str) -> None:
     name = savepoint.rpartition("/")[2]
     if not name or name in (".", "..") or savepoint.startswith("/"):
@@ -35,15 +51,23 @@ def check_name(savepoint: str) -> None:
 
 
 def newest_claim(store: Store, savepoint: str) -> int | None:
-    names = store.children(f"{savepoint}/{CLAIMS}")
-    return max((int(name) for name in names if name.isdecimal()), default=None)
+    return max(_numbers(store, savepoint), default=None)
 
 
 def owner_of(store: Store, savepoint: str, number: int) -> str | None:
+    return _read(store, savepoint, number).get("owner")
+
+
+def _numbers(store: Store, savepoint: str) -> list[int]:
+    return [int(name) for name in store.children(f"{savepoint}/{CLAIMS}") if name.isdecimal()]
+
+
+def _read(store: Store, savepoint: str, number: int) -> dict[str, Any]:
     try:
-        return json.loads(store.get(f"{savepoint}/{CLAIMS}/{number}")).get("owner")
-    except (NotFoundError, ValueError, AttributeError):
-        return None
+        body = json.loads(store.get(f"{savepoint}/{CLAIMS}/{number}"))
+    except (NotFoundError, ValueError):
+        return {}
+    return body if isinstance(body, dict) else {}
 
 
 def _is_finished(store: Store, savepoint: str) -> bool:

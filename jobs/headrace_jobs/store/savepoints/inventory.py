@@ -12,13 +12,15 @@ from datetime import datetime, timedelta
 
 from headrace_jobs.store.errors import NotFoundError, SavepointError
 from headrace_jobs.store.interface import Entry, Store
-from headrace_jobs.store.savepoints.claims import newest_claim
+from headrace_jobs.store.savepoints.claims import open_claims
 from headrace_jobs.store.savepoints.manifest import (
     CLAIMS,
     MANIFEST,
     Manifest,
     decode,
     find_manifest,
+    finished_copy,
+    has_manifest,
     tombstone,
 )
 
@@ -53,7 +55,8 @@ class Orphan:
 def list_savepoints(store: Store, directory: str = SAVEPOINTS) -> list[Found]:
     """Those in one directory, in the order of their names."""
     names = (name.rstrip("/") for name in store.children(directory) if name.endswith("/"))
-    return [_found(store, f"{directory}/{name}".lstrip("/")) for name in names]
+    paths = (f"{directory}/{name}".lstrip("/") for name in names)
+    return [found for path in paths if (found := _found(store, path)) is not None]
 
 
 def find_savepoints(store: Store, *, below: str = "", depth: int = _DEEPEST) -> Iterator[Found]:
@@ -67,22 +70,36 @@ def find_savepoints(store: Store, *, below: str = "", depth: int = _DEEPEST) -> 
                 yield from find_savepoints(store, below=f"{below}/{name}".lstrip("/"), depth=depth - 1)
 
 
-def _found(store: Store, path: str) -> Found:
+def _found(store: Store, path: str) -> Found | None:
+    """None for what is left of a removed one: it is no savepoint, and nothing is to be done about it."""
     try:
         manifest = find_manifest(store, path)
     except SavepointError as error:
         return Found(path=path, manifest=None, problem=str(error))
+    if manifest is None and has_manifest(store, path):
+        return None
     return Found(path=path, manifest=manifest, problem="" if manifest else "it was never finished")
 
 
 def delete_savepoint(store: Store, savepoint: str, *, why: str) -> None:
-    """May be repeated at any time; a savepoint that is not there is fine."""
-    claims = newest_claim(store, savepoint)
-    store.put(f"{savepoint}/{MANIFEST}", tombstone(why))
+    """May be repeated at any time; a savepoint that is not there is fine.
+
+    The tombstone stays as long as a copier may come back: for the collector, who knows when none can.
+    """
+    finished_by = _finished_by(store, savepoint)
+    others = [number for number in open_claims(store, savepoint) if f"data-{number}" != finished_by]
+    store.put(f"{savepoint}/{MANIFEST}", tombstone(why, finished_by=finished_by))
     _delete_all_but_tombstone(store, savepoint)
-    if claims is None or claims == 1:
-        # The only copier there ever was has finished: nobody can come back and write a manifest.
+    if not others:
         store.delete_tree(savepoint)
+
+
+def _finished_by(store: Store, savepoint: str) -> str | None:
+    """The directory of the copy that was made to the end; its copier has nothing left to do."""
+    try:
+        return finished_copy(store.get(f"{savepoint}/{MANIFEST}"))
+    except NotFoundError:
+        return None
 
 
 def orphans(

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from headrace_jobs.store.errors import CheckpointDamagedError, LineageError, NotFoundError
+from headrace_jobs.store.errors import LineageError
 from headrace_jobs.store.interface import Store
-from headrace_jobs.store.logs import read_lineage
-from headrace_jobs.store.runs import last_batches
+from headrace_jobs.store.lineages import Reached, reached_in, remembered
+from headrace_jobs.store.runs import told_sinks
 
 Lineage = Literal["keep", "new"]
 Wish = Literal["keep", "new", "forward", "auto"]
@@ -48,45 +48,59 @@ def choose_lineage(
     origins, places = list(origins), list(places)
     if wish == "auto":
         wish = "forward" if same_job else "new"
-    further = _first_further(origins, places) if wish in ("keep", "forward") else ""
-    if wish == "keep" and further:
-        raise LineageError(f"{further}. Restore it as a fork, with a new lineage")
-    if not further and wish != "new":
+    further = _further(origins, places) if wish in ("keep", "forward") else {}
+    why = next(iter(further.values())).why if further else ""
+    if wish == "keep" and why:
+        raise LineageError(f"{why}. Restore it as a fork, with a new lineage")
+    if not why and wish != "new":
         return "keep", ""
     for origin in origins:
-        if (origin.sink or "").startswith(FILE_SINK):
+        # A plain checkpoint does not know what its query writes to; a run that went on with it may.
+        sink = origin.sink or (further[origin.name].sink if origin.name in further else None) or ""
+        if sink.startswith(FILE_SINK):
             raise LineageError(
-                f"query {origin.name} writes files with Spark's file sink ({origin.sink}), whose log is "
+                f"query {origin.name} writes files with Spark's file sink ({sink}), whose log is "
                 "bound to the query's batch numbers: a fork would leave gaps in it, and fail at its next "
                 "compaction. Restore it forward with the same lineage, or write with foreachBatch"
-                + (f". Forward is not possible: {further}" if further else "")
+                + (f". Forward is not possible: {why}" if why else "")
             )
-    return "new", further
+    return "new", why
 
 
-def _first_further(origins: list[Origin], places: list[Place]) -> str:
+@dataclass(frozen=True)
+class _Further:
+    why: str
+    sink: str | None
+
+
+def _further(origins: list[Origin], places: list[Place]) -> dict[str, _Further]:
+    """By query, where its lineage has begun a later batch: in a run that lies there, or lay there once."""
+    found: dict[str, _Further] = {}
+    for place in places:
+        for reached in _all_reached(place, origins):
+            origin = next((one for one in origins if one.lineage == reached.lineage), None)
+            if origin is not None and reached.batch > origin.newest_offsets:
+                found.setdefault(origin.name, _told(place.store, origin, reached))
+    return found
+
+
+def _all_reached(place: Place, origins: list[Origin]) -> Iterator[Reached]:
+    for run in runs_below(place):
+        yield from reached_in(place.store, run)
     for origin in origins:
-        for place in places:
-            for run in runs_below(place):
-                batch = _begun_beyond(place.store, run, origin)
-                if batch is not None:
-                    return (
-                        f"query {origin.name} went on to batch {batch} in {run}, what is restored ends at "
-                        f"batch {origin.batch}: sinks would take the batches in between for those they "
-                        "have, and drop them"
-                    )
-    return ""
+        removed = remembered(place.store, place.directory, origin.lineage)
+        if removed is not None:
+            yield removed
 
 
-def _begun_beyond(store: Store, run: str, origin: Origin) -> int | None:
-    try:
-        own = read_lineage("metadata", store.get(f"{run}/queries/{origin.name}/metadata"))
-    except (NotFoundError, CheckpointDamagedError):
-        return None
-    if own != origin.lineage:
-        return None
-    newest = last_batches(store, run)[origin.name].offsets
-    return newest if newest is not None and newest > origin.newest_offsets else None
+def _told(store: Store, origin: Origin, reached: Reached) -> _Further:
+    where = f"{reached.run}, which is removed since" if reached.removed else reached.run
+    sink = reached.sink if reached.removed else told_sinks(store, reached.run).get(reached.query)
+    why = (
+        f"query {origin.name} went on to batch {reached.batch} in {where}, what is restored ends at "
+        f"batch {origin.batch}: sinks would take the batches in between for those they have, and drop them"
+    )
+    return _Further(why, sink)
 
 
 def runs_below(place: Place) -> Iterator[str]:

@@ -64,6 +64,7 @@ class About:
     cause: str = "Manual"
     spec_digest: str | None = None
     spark_version: str | None = None
+    """For runs whose driver did not note it in its claim."""
     sinks: dict[str, str] = field(default_factory=dict)
     """By query: the description of its sink, from Spark's progress."""
 
@@ -129,8 +130,16 @@ def decode(where: str, content: bytes) -> Manifest | None:
         ) from None
 
 
-def tombstone(why: str) -> bytes:
-    return json.dumps({"removed": True, "why": why}).encode()
+def tombstone(why: str, *, finished_by: str | None = None) -> bytes:
+    return json.dumps({"removed": True, "why": why, "data": finished_by}).encode()
+
+
+def finished_copy(content: bytes) -> str | None:
+    """Of a manifest, or of the tombstone in its place: the directory of the copy that was made to the end."""
+    try:
+        return json.loads(content).get("data")
+    except (ValueError, AttributeError):
+        return None
 
 
 def find_manifest(store: Store, savepoint: str) -> Manifest | None:

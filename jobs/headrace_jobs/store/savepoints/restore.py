@@ -17,6 +17,7 @@ from headrace_jobs.store.errors import NotFoundError, SavepointDamagedError, Sou
 from headrace_jobs.store.interface import Copy, Entry, Store
 from headrace_jobs.store.mirror import Wanted, is_equal, mirror
 from headrace_jobs.store.runs import LastBatches, Run, last_batches, run_directory, tell_sinks
+from headrace_jobs.store.savepoints.between import copier_between
 from headrace_jobs.store.savepoints.lineage import Lineage, Origin, Place, Wish, choose_lineage
 from headrace_jobs.store.savepoints.manifest import Manifest, SavedQuery, read_manifest
 from headrace_jobs.store.savepoints.objects import in_a_sentence, lying, object_problems, was_moved
@@ -63,11 +64,9 @@ def restore_savepoint(
     moving = _Moving(store, savepoint, manifest, target, run)
     root = f"{run_directory(run)}/queries/"
 
-    def across(copy: Copy) -> None:
-        copy_between(store, target, copy)
-
     def copier(copies: Sequence[Copy]) -> None:
-        paced_copy(target, copies, pace=pace, tell=tell, copy=across if into else None)
+        across = copier_between(store, target) if into else None
+        paced_copy(target, copies, pace=pace, tell=tell, copy=across)
 
     sources = _sources(store, savepoint, manifest)
     try:
@@ -152,10 +151,6 @@ def read(store: Store, entry: Entry) -> bytes:
     if len(content) != entry.size:
         raise SourceChangedError(f"{store.url}/{entry.key}")
     return content
-
-
-def copy_between(source: Store, target: Store, copy: Copy) -> None:
-    target.put(copy.target, read(source, copy.source))
 
 
 def _origin(query: SavedQuery) -> Origin:

@@ -28,8 +28,8 @@ def seed_from(
     tell: Tell | None = None,
 ) -> Seed:
     """`source` is a URL, or a path below `store`, which is the URL of the job's place; so is `run`."""
-    target = store.rstrip("/")
-    url = source.rstrip("/") if "://" in source else f"{target}/{source.strip('/')}"
+    target = _named_once(store)
+    url = _named_once(source) if "://" in source else f"{target}/{source.strip('/')}"
     above, _, last = url.rpartition("/")
     if above.endswith("/") or not last:
         raise BadLocationError(url, "a savepoint or a checkpoint is a directory, and this is a whole store")
@@ -63,6 +63,12 @@ def seed_from(
         tell=tell,
         replace=True,
     )
+
+
+def _named_once(url: str) -> str:
+    """Hadoop says s3a:// for what everybody else calls s3://, and it is the same place."""
+    plain = url.rstrip("/")
+    return f"s3://{plain.removeprefix('s3a://')}" if plain.startswith("s3a://") else plain
 
 
 def common_root(one: str, other: str) -> str | None:

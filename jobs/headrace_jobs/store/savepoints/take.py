@@ -7,7 +7,6 @@ newer N. No step trusts the one before it: the copy is listed again before the m
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,21 +19,12 @@ from headrace_jobs.store.errors import (
     NothingToSaveError,
     SavepointError,
     SourceChangedError,
-    StoreError,
 )
 from headrace_jobs.store.interface import Entry, Store
 from headrace_jobs.store.mirror import Wanted, mirror
-from headrace_jobs.store.runs import Run, last_batches, run_directory, told_sinks
-from headrace_jobs.store.savepoints.claims import claim
-from headrace_jobs.store.savepoints.manifest import (
-    MANIFEST,
-    About,
-    Manifest,
-    SavedQuery,
-    encode,
-    find_manifest,
-    saved,
-)
+from headrace_jobs.store.runs import Run, last_batches, run_directory, spark_version_of, told_sinks
+from headrace_jobs.store.savepoints.making import Making, make_savepoint
+from headrace_jobs.store.savepoints.manifest import About, Manifest, SavedQuery, saved
 from headrace_jobs.store.savepoints.selection import Selection, select
 from headrace_jobs.store.savepoints.transfer import Pace, Tell, paced_copy
 from headrace_jobs.store.statefiles import Gone, is_state
@@ -44,23 +34,6 @@ log = logging.getLogger("headrace")
 
 _READ_THREADS = 16
 DEFAULT_TRIES = 5
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A try's own directory: nobody else ever writes there."""
-
-    store: Store
-    savepoint: str
-    claim: int
-
-    @property
-    def data(self) -> str:
-        return f"data-{self.claim}"
-
-    @property
-    def root(self) -> str:
-        return f"{self.savepoint}/{self.data}/"
 
 
 @dataclass(frozen=True)
@@ -81,43 +54,31 @@ def take_savepoint(
     tries: int = DEFAULT_TRIES,
 ) -> Manifest:
     """Copies the run's queries to `savepoint`. Repeated by the same owner, it answers with what there is."""
-    number = claim(store, savepoint, about.owner)
-    if number is None:
-        done = find_manifest(store, savepoint)
-        assert done is not None, "claim() found it"
-        return done
-    place = _Place(store, savepoint, number)
-    try:
-        copied = _copy_until_whole(place, run, pace, tell, tries)
-        manifest = _manifest(place, run, about, now, copied)
-    except StoreError:
-        # A full disk above all wants this back. What cannot be removed now, the collector removes.
-        with contextlib.suppress(StoreError):
-            store.delete_tree(place.root.rstrip("/"))
-            other = find_manifest(store, savepoint)
-            if other is not None:
-                return other  # another copier of the same owner was faster, and swept our copy away
-        raise
-    return _publish(place, manifest)
+
+    def copy(making: Making) -> Manifest:
+        copied = _copy_until_whole(making, run, pace, tell, tries)
+        return _manifest(making, run, about, now, copied)
+
+    return make_savepoint(store, savepoint, about.owner, copy)
 
 
-def _copy_until_whole(place: _Place, run: Run, pace: Pace | None, tell: Tell | None, tries: int) -> _Copied:
+def _copy_until_whole(making: Making, run: Run, pace: Pace | None, tell: Tell | None, tries: int) -> _Copied:
     before: tuple[object, str] | None = None
     for _ in range(tries):
-        committed = {name: last.commits for name, last in last_batches(place.store, run).items()}
+        committed = {name: last.commits for name, last in last_batches(making.store, run).items()}
         if not committed:
             raise NothingToSaveError(
-                f"there is nothing to save at {place.store.url}/{run_directory(run)}: no query of the job "
+                f"there is nothing to save at {making.store.url}/{run_directory(run)}: no query of the job "
                 "has begun there. Start the job first"
             )
         try:
-            return _copy(place, run, committed, pace, tell)
+            return _copy(making, run, committed, pace, tell)
         except (Gone, SourceChangedError, NotFoundError) as error:
             lost = (committed, str(error))
             if lost == before:
                 # Nothing moved and the same is missing: no race, it is not there.
                 raise CheckpointDamagedError(
-                    f"the checkpoint at {place.store.url}/{run_directory(run)} lacks {error}: "
+                    f"the checkpoint at {making.store.url}/{run_directory(run)} lacks {error}: "
                     "the query itself could not start from it"
                 ) from None
             before = lost
@@ -129,10 +90,10 @@ def _copy_until_whole(place: _Place, run: Run, pace: Pace | None, tell: Tell | N
 
 
 def _copy(
-    place: _Place, run: Run, committed: Mapping[str, int | None], pace: Pace | None, tell: Tell | None
+    making: Making, run: Run, committed: Mapping[str, int | None], pace: Pace | None, tell: Tell | None
 ) -> _Copied:
-    store, source = place.store, f"{run_directory(run)}/queries/"
-    target = f"{place.root}queries/"
+    store, source = making.store, f"{run_directory(run)}/queries/"
+    target = f"{making.root}queries/"
     listed = {entry.key.removeprefix(source): entry for entry in store.list(source)}
     selections = {name: select_query(store, listed, name, source, batch) for name, batch in committed.items()}
     urls = tuple(f"{store.url}/{tree}".rstrip("/") for tree in (source, target))
@@ -188,8 +149,8 @@ def check_tree(store: Store, target: str, wanted: Iterable[Wanted]) -> list[Entr
     return found
 
 
-def _manifest(place: _Place, run: Run, about: About, now: datetime, copied: _Copied) -> Manifest:
-    sinks = {**told_sinks(place.store, run), **about.sinks}
+def _manifest(making: Making, run: Run, about: About, now: datetime, copied: _Copied) -> Manifest:
+    sinks = {**told_sinks(making.store, run), **about.sinks}
     queries = tuple(
         SavedQuery(
             name=name,
@@ -210,28 +171,12 @@ def _manifest(place: _Place, run: Run, about: About, now: datetime, copied: _Cop
         job=about.job,
         cause=about.cause,
         run=run_directory(run),
-        path=place.savepoint,
-        url=f"{place.store.url}/{place.savepoint}",
-        data=place.data,
+        path=making.savepoint,
+        url=making.url,
+        data=making.data,
         taken_at=now.isoformat(),
         spec_digest=about.spec_digest,
-        spark_version=about.spark_version,
+        spark_version=spark_version_of(making.store, run) or about.spark_version,
         queries=queries,
-        objects=tuple(saved(entry, place.root) for entry in copied.entries),
+        objects=tuple(saved(entry, making.root) for entry in copied.entries),
     )
-
-
-def _publish(place: _Place, manifest: Manifest) -> Manifest:
-    """The one step that makes it a savepoint. Of several copiers one wins; the others clean up after them."""
-    store = place.store
-    won = store.put_if_absent(f"{place.savepoint}/{MANIFEST}", encode(manifest))
-    winner = manifest if won else find_manifest(store, place.savepoint)
-    for other in store.children(place.savepoint):
-        if other.startswith("data-") and (winner is None or other.rstrip("/") != winner.data):
-            with contextlib.suppress(StoreError):
-                store.delete_tree(f"{place.savepoint}/{other.rstrip('/')}")
-    if winner is None:
-        raise SavepointError(
-            f"{store.url}/{place.savepoint} was removed while it was copied: take another one"
-        )
-    return winner

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import threading
 import uuid
 import zipfile
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace_jobs.store import Copy, Entry, Store
+from headrace_jobs.store.checksums import crc32c
 from headrace_jobs.store.directory import DirectoryStore
 from headrace_jobs.store.savepoints import About, Manifest, take_savepoint
 
@@ -69,9 +71,7 @@ class FakeQuery:
     def write_state(self, attempt: int = 0) -> None:
         for partition in range(self.partitions):
             key = self.file(self.begun + 1, partition, "changelog", attempt)
-            self.put(key, b"changes of %d" % (self.begun + 1))
-            if self.format_version == 2:
-                self.put(f"{key}.crc", b"{}")
+            self.put_summed(key, b"changes of %d" % (self.begun + 1))
 
     def commit(self) -> None:
         version = self.begun + 1
@@ -90,7 +90,14 @@ class FakeQuery:
             with zipfile.ZipFile(archive, "w") as zipped:
                 listed = {"sstFiles": [{"localFileName": "1.sst", "dfsSstFileName": sst, "sizeBytes": 3}]}
                 zipped.writestr("metadata", "v1\n" + json.dumps(listed))
-            self.put(self.file(version, partition, "zip", attempt), archive.getvalue())
+            self.put_summed(self.file(version, partition, "zip", attempt), archive.getvalue())
+
+    def put_summed(self, key: str, content: bytes) -> None:
+        """Spark keeps the checksum as a Java int, and only in the newer format."""
+        self.put(key, content)
+        if self.format_version == 2:
+            (value,) = struct.unpack("<i", struct.pack("<I", crc32c([content])))
+            self.put(f"{key}.crc", json.dumps({"algorithm": "CRC32C", "value": value}).encode())
 
     def batches(self, number: int) -> FakeQuery:
         for _ in range(number):

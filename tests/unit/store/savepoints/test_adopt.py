@@ -15,6 +15,7 @@ from headrace_jobs.store import (
     last_batches,
     open_store,
     read_seed,
+    remove_runs,
     seed_run,
 )
 from headrace_jobs.store.errors import (
@@ -59,6 +60,35 @@ def test_a_plain_checkpoint_keeps_its_lineage_and_gets_a_name(store: Store, form
     assert (
         adopt_checkpoint(store, checkpoint="old/ckpt", run="u/run-1", lineage="auto", query="orders") == seed
     )
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_plain_checkpoint_that_was_gone_on_with_here_is_adopted_again_as_a_fork(
+    store: Store, removed: bool
+) -> None:
+    """The first job went further: with the same lineage its sinks would drop the batches of the second."""
+    plain(store)
+    how = {"checkpoint": "old/ckpt", "lineage": "auto", "query": "orders"}
+    adopt_checkpoint(store, run="u1/run-1", **how)
+    FakeQuery(store=store, run="u1/run-1", begun=3, committed=3).batches(2)
+    if removed:
+        remove_runs(store, "u1")
+    assert adopt_checkpoint(store, run="u2/run-1", **how).lineage == "new"
+    assert lineage_of(store, "u2/run-1") != "q-1"
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_plain_checkpoint_of_a_file_sink_is_not_adopted_twice(store: Store, removed: bool) -> None:
+    """What it writes to is known from the first time only."""
+    plain(store)
+    how = {"checkpoint": "old/ckpt", "lineage": "auto", "query": "orders"}
+    adopt_checkpoint(store, run="u1/run-1", **how)
+    tell_sink(store, "u1/run-1", "orders", "FileSink[/out]")
+    FakeQuery(store=store, run="u1/run-1", begun=3, committed=3).batches(2)
+    if removed:
+        remove_runs(store, "u1")
+    with pytest.raises(LineageError, match=r"FileSink\[/out\]"):
+        adopt_checkpoint(store, run="u2/run-1", **how)
 
 
 def test_without_a_name_the_last_part_of_its_path_is_it(store: Store) -> None:

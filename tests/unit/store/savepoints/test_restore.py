@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import uuid
@@ -9,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace_jobs.store import Store, claim_attempt, is_seeded, last_batches, open_store
+from headrace_jobs.store import Store, claim_attempt, is_seeded, last_batches, open_store, remove_runs
 from headrace_jobs.store.errors import LineageError, SavepointDamagedError, SavepointError, SeedError
 from headrace_jobs.store.savepoints import delete_savepoint, restore_savepoint, verify_savepoint
-from tests.unit.store.savepoints.checkpoints import HERE, FakeQuery, take
+from tests.unit.store.savepoints.checkpoints import HERE, FakeQuery, Faults, FaultyStore, Killed, take
 
 
 def tree(store: Store, prefix: str) -> dict[str, bytes]:
@@ -121,6 +122,61 @@ def test_going_back_is_also_seen_from_the_root_of_the_location(store: Store, tmp
         restore_savepoint(above, savepoint=f"store/{HERE}", run="elsewhere/run-1", lineage="keep")
 
 
+def test_how_far_a_lineage_went_is_known_when_its_runs_are_gone(store: Store) -> None:
+    """A sink remembers the batches of a job that was deleted with its runs; so must who restores it."""
+    query = a_savepoint(store, pending=False, run="u1/run-1")
+    take(store, "_savepoints/second", run="u1/run-1")
+    query.batches(2)
+    take(store, "_savepoints/last", run="u1/run-1")
+    assert remove_runs(store, "u1") == ["run-1"]
+    assert remove_runs(store, "u1") == []
+    with pytest.raises(LineageError, match="went on to batch 5 in u1/run-1, which is removed since"):
+        restore_savepoint(store, savepoint=HERE, run="u2/run-1", lineage="keep")
+    assert restore_savepoint(store, savepoint=HERE, run="u2/run-1", lineage="forward").lineage == "new"
+    # Nothing was begun after the last one: it goes on.
+    assert restore_savepoint(store, savepoint="_savepoints/last", run="u2/run-2", lineage="keep")
+
+
+def test_the_furthest_of_all_removals_counts_and_only_of_the_same_lineage(store: Store) -> None:
+    a_savepoint(store, pending=False, run="u1/run-1")
+    for uid, batches in (("u1", 9), ("u2", 5)):
+        FakeQuery(store=store, run=f"{uid}/run-2").batches(batches)
+    FakeQuery(store=store, run="u3/run-1", lineage="other").batches(20)
+    FakeQuery(store=store, run="u1/rehearsal-3", lineage="fork").batches(30)
+    store.put("u1/run-3/queries/orders/metadata", b"cut o")
+    for uid in ("u1", "u2", "u3"):
+        remove_runs(store, uid)
+    with pytest.raises(LineageError, match="went on to batch 8 in u1/run-2"):
+        restore_savepoint(store, savepoint=HERE, run="u4/run-1", lineage="keep")
+    assert store.children("_lineages") == ["other/", "q-1/"]
+
+
+def test_removing_runs_is_remembered_whenever_it_is_killed(tmp_path: Path) -> None:
+    for at in range(1000):
+        root = tmp_path / f"store-{at}"
+        store = FaultyStore(root, Faults())
+        a_savepoint(store, pending=False, run="u1/run-1").batches(1)
+        FakeQuery(store=store, run="u1/run-2").batches(7)
+        faults = Faults(at)
+        faults.act = faults.kill
+        with contextlib.suppress(Killed):
+            remove_runs(FaultyStore(root, faults), "u1")
+        remove_runs(store, "u1")
+        with pytest.raises(LineageError, match="batch 6 in u1/run-2, which is removed"):
+            restore_savepoint(store, savepoint=HERE, run="u2/run-1", lineage="keep")
+        if not faults.dead:
+            break
+    assert at > 5
+
+
+def test_a_file_sink_whose_runs_are_gone_is_not_restored_to_an_earlier_batch(store: Store) -> None:
+    query = a_savepoint(store, pending=False, sink="FileSink[/out]", run="u1/run-1")
+    query.batches(1)
+    remove_runs(store, "u1")
+    with pytest.raises(LineageError, match=r"FileSink\[/out\].*Forward is not possible: .*removed since"):
+        restore_savepoint(store, savepoint=HERE, run="u2/run-1", lineage="forward")
+
+
 def test_the_pending_batch_that_was_carried_is_no_step_further(store: Store) -> None:
     query = a_savepoint(store, pending=True)
     query.commit()
@@ -209,6 +265,31 @@ def test_a_savepoint_that_was_moved_is_restored_where_it_lies_now(store: Store, 
     (elsewhere / "data-1/queries/orders/commits/3").unlink()
     with pytest.raises(SavepointDamagedError, match="commits/3 is missing"):
         restore_savepoint(moved, savepoint="backup/s1", run="ns/job/uid/run-2", lineage="keep")
+
+
+@pytest.mark.parametrize("part", [".changelog", ".zip", ".changelog.crc"])
+def test_a_moved_savepoint_with_an_altered_file_of_the_same_size_is_known(
+    store: Store, tmp_path: Path, part: str
+) -> None:
+    """Sizes are equal and etags say nothing elsewhere; Spark's own checksums do."""
+    a_savepoint(store)
+    shutil.copytree(tmp_path / "store" / HERE, tmp_path / "moved/s1", copy_function=shutil.copyfile)
+    moved = open_store(str(tmp_path / "moved"))
+    assert verify_savepoint(moved, "s1", level="State").level == "State"
+    found = next(entry for entry in moved.list("s1/data-1/") if entry.key.endswith(part))
+    content = bytearray(moved.get(found.key))
+    content[-1] ^= 1
+    moved.put(found.key, bytes(content))
+    verification = verify_savepoint(moved, "s1", level="State")
+    assert (verification.level, len(verification.problems)) == ("Objects", 1)
+    assert found.key.removeprefix("s1/data-1/queries/").removesuffix(".crc") in verification.message
+
+
+def test_checksums_of_an_algorithm_that_is_not_known_are_passed_by(store: Store) -> None:
+    query = FakeQuery(store=store).batches(1)
+    query.put(query.file(1, 0, "changelog") + ".crc", b'{"algorithm": "XXH3", "value": 1}')
+    take(store)
+    assert verify_savepoint(store, HERE, level="State").level == "State"
 
 
 def test_into_another_store(store: Store, tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def test_everything_that_the_last_batch_needs_and_nothing_else(store: Store) -> 
         *(f"commits/{batch}" for batch in (3, 4, 5)),
         *(f"sources/0/{batch}" for batch in range(6)),
         *(query.file(4, part, "zip") for part in (0, 1)),
+        *(query.file(4, part, "zip") + ".crc" for part in (0, 1)),
         *(f"state/0/{part}/SSTs/000004-{query.id_of(4, part)}.sst" for part in (0, 1)),
         *(query.file(version, part, "changelog") for version in (5, 6) for part in (0, 1)),
         *(query.file(version, part, "changelog") + ".crc" for version in (5, 6) for part in (0, 1)),
