@@ -15,9 +15,12 @@ from headrace.api.references import CertificateAuthority
 
 def _location_from_speech(value: object) -> str | None:
     text = re.sub(r"^(s3a|s3n|S3|S3A)://", "s3://", as_text(value) or "").rstrip("/")
+    text = re.sub(r"[%?#]+", "-", text)
     if text.startswith("s3://"):
         bucket, slash, prefix = text.removeprefix("s3://").partition("/")
         return f"s3://{bucket.lower().replace('_', '-')}{slash}{prefix}"
+    if text.startswith("file:///"):
+        return text
     if text.startswith("/"):
         return f"file://{text}"
     if re.match(r"^file:/[^/]", text):
@@ -27,9 +30,11 @@ def _location_from_speech(value: object) -> str | None:
     return None
 
 
+# No %, ? and #: to some of those who read it they mean more than themselves, and to some they do not.
 LOCATION = Form(
-    expects="a place such as s3://bucket/prefix, or file:///directory on one machine",
-    pattern=r"^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s/]+)*|file://(/[^\s/]+)+)$",
+    expects="a place such as s3://bucket/prefix, or file:///directory on one machine, without %, ? and #",
+    pattern=r"^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s/%?#]+)*"
+    r"|file://(/[^\s/%?#]+( +[^\s/%?#]+)*)+)$",
     example="s3://my-bucket/checkpoints",
     max_length=512,
     suggest=_location_from_speech,

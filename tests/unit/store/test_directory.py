@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace_jobs.store import Store, open_store
+from headrace_jobs.store import Store, directory_url, local_directory, open_store
 from headrace_jobs.store.directory import DirectoryStore
 from headrace_jobs.store.errors import (
     BadLocationError,
@@ -57,6 +57,17 @@ def test_artefacts_of_hadoop_and_of_killed_writers_are_no_objects(tmp_path: Path
 def test_bad_locations_are_refused_with_the_fix(url: str, says: str) -> None:
     with pytest.raises(BadLocationError, match=says):
         open_store(url)
+
+
+@pytest.mark.parametrize("name", ["my job é", "100%", "a%20b", "what?", "#1"])
+def test_a_directory_of_any_name_is_the_one_that_its_url_leads_to(name: str, tmp_path: Path) -> None:
+    """Spark is given the same text, and takes it as it is: nothing may be escaped on the way."""
+    url = directory_url(tmp_path / name)
+    assert url == f"file://{tmp_path}/{name}"
+    assert local_directory(url) == local_directory(f"file:{tmp_path}/{name}") == tmp_path / name
+    open_store(url).put("run-1/key", b"x")
+    assert (tmp_path / name / "run-1/key").read_bytes() == b"x"
+    assert open_store(url).url == url
 
 
 def test_keys_cannot_leave_the_store(tmp_path: Path) -> None:
