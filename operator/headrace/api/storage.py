@@ -67,7 +67,8 @@ KMS_KEY = Form(
 
 
 class S3Keys(ApiModel):
-    """Access keys in a Secret. Only the job's own pods read it, never the operator."""
+    """Access keys in a Secret. Only the job's own pods read it, as files, never the operator. New keys in it
+    are taken up without a restart."""
 
     secret: ObjectName = restart_field("Name of the Secret, in the namespace of the job.")
     access_key_id: DataKey = restart_field("Key of the access key id in it.", default="AWS_ACCESS_KEY_ID")

@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.core.last_words import ended_by
-from headrace.core.manifests.kafka_files import VOLUME_FIELDS
+from headrace.core.manifests.kafka_files import VOLUME_FIELDS as KAFKA_VOLUME_FIELDS
 from headrace.core.manifests.keeper_pod import STORE_CHECK
 from headrace.core.manifests.ownership import ATTEMPT_LABEL, RUN_LABEL
+from headrace.core.manifests.s3_keys import KEYS_VOLUME_FIELDS
 from headrace.core.model import (
     AttemptPhase,
     EarlierLineage,
@@ -41,6 +42,7 @@ _TAIL_LINES = 3
 _USUAL_MOUNT = timedelta(seconds=10)
 _VOLUME = re.compile(r'volume "([^"]+)"')
 FAILED_MOUNT = "FailedMount"
+_VOLUME_FIELDS = {**KAFKA_VOLUME_FIELDS, **KEYS_VOLUME_FIELDS}
 
 
 def observed_attempt(
@@ -133,7 +135,7 @@ def mount_problem(events: Iterable[Mapping[str, Any]]) -> Problem | None:
     if not telling:
         return None
     volume = _VOLUME.search(telling[-1])
-    field = VOLUME_FIELDS.get(volume[1]) if volume is not None else None
+    field = _VOLUME_FIELDS.get(volume[1]) if volume is not None else None
     return Problem(FAILED_MOUNT, f"{field}: {telling[-1]}" if field is not None else telling[-1])
 
 

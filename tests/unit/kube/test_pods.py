@@ -219,6 +219,13 @@ def test_the_last_word_on_a_volume_names_the_field_it_comes_from():
     assert (problem.reason, problem.message) == ("FailedMount", f"spec.kafka.sasl: {no_key}")
 
 
+def test_keys_to_the_store_that_are_not_there_are_named_by_their_field():
+    told = event('MountVolume.SetUp failed for volume "s3-keys" : secret "late-keys" not found', 1)
+    problem = mount_problem([told])
+    assert problem is not None
+    assert problem.message == f"spec.checkpoint.s3.credentials: {told['message']}"
+
+
 def test_other_volumes_speak_for_themselves():
     assert mount_problem([]) is None
     problem = mount_problem([event('MountVolume.SetUp failed for volume "models" : no such claim', 1)])

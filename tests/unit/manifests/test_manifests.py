@@ -68,11 +68,10 @@ def test_no_secret_is_in_the_config_map_or_the_pod():
     attempt = an_attempt(**FULL)
     text = json.dumps([config_map(attempt, PLATFORM), driver_pod(attempt, PLATFORM)])
     assert "fs.s3a.secret.key" not in text
-    variables = {
-        variable["name"]: variable
-        for variable in driver_pod(attempt, PLATFORM)["spec"]["containers"][0]["env"]
-    }
-    assert "value" not in variables["AWS_SECRET_ACCESS_KEY"]
+    containers = [
+        one for pod in pods(attempt) for one in [*pod.get("initContainers", ()), *pod["containers"]]
+    ]
+    assert not [each for one in containers for each in one.get("env", ()) if each["name"].startswith("AWS_")]
 
 
 def paths_in(section: Any) -> list[str]:
@@ -183,8 +182,37 @@ def test_the_longest_name_still_fits():
 
 def test_workload_identity_needs_no_keys():
     conf = run_json(an_attempt())["sparkConf"]
-    assert "WebIdentityToken" in conf["spark.hadoop.fs.s3a.aws.credentials.provider"]
+    assert conf["spark.hadoop.fs.s3a.aws.credentials.provider"].endswith(".DefaultCredentialsProvider")
     assert "spark.hadoop.fs.s3a.endpoint" not in conf
+
+
+KEYS = {
+    "secret": "keys",
+    "accessKeyId": "id",
+    "secretAccessKey": "key",
+    "sessionToken": "token",
+}
+
+
+def test_keys_come_as_files_to_all_that_reach_the_store_and_never_as_variables():
+    s3 = {**S3_CODE["checkpoint"]["s3"], "credentials": KEYS}
+    checkpoint = {"location": "s3://acme-streams/checkpoints", "s3": s3}
+    attempt = an_attempt(**{**S3_CODE, "checkpoint": checkpoint}, check_store=True)
+    conf = run_json(attempt)["sparkConf"]
+    assert conf["spark.hadoop.fs.s3a.aws.credentials.provider"] == "dev.headrace.FileCredentialsProvider"
+    assert conf["spark.hadoop.fs.s3a.classloader.isolation"] == "false"
+    assert conf["spark.hadoop.headrace.s3.credentials.file"] == "/etc/headrace/s3-keys"
+    reach = {"driver", "executor", "store", "code"}
+    for pod in pods(attempt):
+        (volume,) = [one for one in pod["volumes"] if one["name"] == "s3-keys"]
+        named = {item["path"]: item["key"] for item in volume["secret"]["items"]}
+        assert named == {"access_key_id": "id", "secret_access_key": "key", "session_token": "token"}
+        assert "optional" not in volume["secret"]
+        for one in [*pod.get("initContainers", ()), *pod["containers"]]:
+            assert ("s3-keys" in [mount["name"] for mount in one["volumeMounts"]]) == (one["name"] in reach)
+            assert not [each for each in one.get("env", ()) if "valueFrom" in each]
+            if one["name"] in ("store", "code"):
+                assert "--s3-credentials=/etc/headrace/s3-keys" in one["command"]
 
 
 json_values = st.recursive(

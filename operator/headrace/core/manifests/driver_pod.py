@@ -28,6 +28,7 @@ from headrace.core.manifests.requirements import (
     requirements_volumes,
 )
 from headrace.core.manifests.run_file import TERMINATION_MESSAGE
+from headrace.core.manifests.s3_keys import keys_mounts, keys_volumes
 from headrace.core.manifests.sizes import resources
 from headrace.core.manifests.trust import trust_env, trust_mounts, trust_volumes
 
@@ -66,6 +67,7 @@ def _driver(attempt: DriverAttempt, platform: Platform) -> Manifest:
         {"name": "run", "mountPath": RUN_FILES, "readOnly": True},
         {"name": "token", "mountPath": TOKEN, "readOnly": True},
         *kafka_mounts(attempt.spec.kafka),
+        *keys_mounts(attempt.spec),
     ]
     mounts += [*trust_mounts(attempt.spec), *requirements_mounts(attempt)]
     if fetched_files(attempt.spec.application):
@@ -73,7 +75,6 @@ def _driver(attempt: DriverAttempt, platform: Platform) -> Manifest:
     if attempt.code:
         mounts.append({"name": "code", "mountPath": CODE, "readOnly": True})
     return container(
-        attempt.spec,
         attempt.spec.driver,
         name="driver",
         env=[
@@ -129,6 +130,7 @@ def _volumes(attempt: DriverAttempt) -> list[Manifest]:
         {"name": "run", "configMap": {"name": attempt.name}},
         {"name": "token", "secret": {"secretName": attempt.name}},
         *kafka_volumes(attempt.spec.kafka),
+        *keys_volumes(attempt.spec),
     ]
     volumes += [*trust_volumes(attempt.spec), *requirements_volumes(attempt)]
     if fetched_files(attempt.spec.application):

@@ -12,6 +12,7 @@ from headrace.core.manifests.requirements import (
     requirements_mounts,
     requirements_volumes,
 )
+from headrace.core.manifests.s3_keys import keys_mounts, keys_volumes
 from headrace.core.manifests.sizes import extra_resources
 from headrace.core.manifests.spark_conf import EXECUTOR_CONTAINER
 from headrace.core.manifests.trust import trust_env, trust_mounts, trust_volumes
@@ -40,7 +41,6 @@ def executor_template(attempt: DriverAttempt, platform: Platform) -> Manifest:
             **pod_spec(
                 settings,
                 container(
-                    attempt.spec,
                     settings,
                     name=EXECUTOR_CONTAINER,
                     env=[*python_path(attempt), *trust_env(attempt.spec)],
@@ -48,6 +48,7 @@ def executor_template(attempt: DriverAttempt, platform: Platform) -> Manifest:
                         *trust_mounts(attempt.spec),
                         *requirements_mounts(attempt),
                         *kafka_mounts(attempt.spec.kafka),
+                        *keys_mounts(attempt.spec),
                     ],
                     more=more,
                 ),
@@ -55,6 +56,7 @@ def executor_template(attempt: DriverAttempt, platform: Platform) -> Manifest:
                     *trust_volumes(attempt.spec),
                     *requirements_volumes(attempt),
                     *kafka_volumes(attempt.spec.kafka),
+                    *keys_volumes(attempt.spec),
                 ],
             ),
             **without_empty({"initContainers": before}),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from headrace.api import StreamJobSpec
 from headrace.api.model import ApiModel
 from headrace.api.pods import PodSettings
 from headrace.core.manifests.ownership import Manifest
@@ -41,7 +40,6 @@ def pod_spec(settings: PodSettings, container: Manifest, *, volumes: list[Manife
 
 
 def container(
-    spec: StreamJobSpec,
     settings: PodSettings,
     *,
     name: str,
@@ -54,36 +52,13 @@ def container(
         {
             "name": name,
             "workingDir": WORK,
-            "env": [
-                {"name": "HOME", "value": WORK},
-                *store_credentials(spec),
-                *env,
-                *_plain(settings.env),
-            ],
+            "env": [{"name": "HOME", "value": WORK}, *env, *_plain(settings.env)],
             "envFrom": _plain(settings.env_from),
             "volumeMounts": [*_SCRATCH_MOUNTS, *mounts, *_plain(settings.volume_mounts)],
             "securityContext": merged(CONTAINER_SECURITY, settings.security_context or {}),
             **more,
         }
     )
-
-
-def store_credentials(spec: StreamJobSpec) -> list[Manifest]:
-    """By reference: only the pods of the job ever see the keys."""
-    s3 = spec.checkpoint.s3
-    if s3 is None or s3.credentials is None:
-        return []
-    keys = s3.credentials
-    variables = {
-        "AWS_ACCESS_KEY_ID": keys.access_key_id,
-        "AWS_SECRET_ACCESS_KEY": keys.secret_access_key,
-        "AWS_SESSION_TOKEN": keys.session_token,
-    }
-    return [
-        {"name": name, "valueFrom": {"secretKeyRef": {"name": keys.secret, "key": key}}}
-        for name, key in variables.items()
-        if key is not None
-    ]
 
 
 def patched(pod: Manifest, settings: PodSettings) -> Manifest:
