@@ -96,6 +96,8 @@ GOOD: dict[str, Manifest] = {
     "a directory": a_job(checkpoint={"location": "file:///var/streams"}),
     "S3 settings without a location": a_job(checkpoint={"s3": {"region": "eu-central-1"}}),
     "state": a_job(state={"partitions": 64, "memory": "1Gi"}, executors={"memory": "8Gi"}),
+    "as much state as lies beside the heap": a_job(state={"memory": "2Gi"}, executors={"memory": "5Gi"}),
+    "as much state as a small container has": a_job(state={"memory": "384Mi"}, executors={"memory": "768Mi"}),
     "Kafka with a password": a_job(
         kafka={
             "bootstrapServers": "a:9092,b.example.com:9092",
