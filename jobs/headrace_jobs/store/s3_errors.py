@@ -107,7 +107,7 @@ def _from_answer(
 
 
 def _is_unknown_name(error: Exception) -> bool:
-    """A name server that does not answer (while it is replaced, say) has not said that there is no such name."""
+    """A name server that does not answer (while it is replaced, say) has not said that it is unknown."""
     causes = list(_chain(error))
     unanswered = any(isinstance(e, socket.gaierror) and e.errno == socket.EAI_AGAIN for e in causes)
     return not unanswered and any(isinstance(e, NameResolutionError) for e in causes)

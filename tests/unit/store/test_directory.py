@@ -94,6 +94,35 @@ def test_errors_of_the_disk_say_what_to_do(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("link", [True, False])
+@pytest.mark.parametrize(
+    "write", [lambda store: store.put("a/b/c", b"x"), lambda store: store.put_if_absent("a/b/c", b"x")]
+)
+def test_a_new_file_is_on_the_disk_with_its_name_and_the_names_of_its_directories(
+    write: Callable[[Store], None], link: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the power goes, what was not synced goes; here: what a directory held when it was last synced."""
+    kept: dict[str, list[str]] = {}
+    really_sync = os.fsync
+
+    def sync(descriptor: int) -> None:
+        place = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if place.is_dir():
+            kept[place.relative_to(tmp_path).as_posix()] = os.listdir(place)  # noqa: PTH208
+        really_sync(descriptor)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fsync", sync)
+    if not link:
+        monkeypatch.setattr(os, "link", refuse)
+    write(open_store(str(tmp_path)))
+    assert kept["."] == ["a"]
+    assert kept["a"] == ["b"]
+    assert "c" in kept["a/b"]
+
+
 def test_the_probe_finds_a_server_that_ignores_the_condition(tmp_path: Path) -> None:
     class Careless(DirectoryStore):
         def put_if_absent(self, key: str, content: bytes) -> bool:
