@@ -22,6 +22,7 @@ _POD = {
     "cores": 2,
     "memory": "4Gi",
     "memoryOverhead": "2Gi",
+    "scratch": "50Gi",
     "resources": {"requests": {"cpu": "500m", "ephemeral-storage": "20Gi"}, "limits": {"nvidia.com/gpu": 1}},
     "serviceAccount": "streams",
     "labels": {"team": "web"},

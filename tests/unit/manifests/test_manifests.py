@@ -215,6 +215,32 @@ def test_keys_come_as_files_to_all_that_reach_the_store_and_never_as_variables()
                 assert "--s3-credentials=/etc/headrace/s3-keys" in one["command"]
 
 
+def scratch_limits(pod: dict[str, Any]) -> dict[str, str]:
+    names = ("tmp", "work", "spark-local-dir-1")
+    return {one["name"]: one["emptyDir"]["sizeLimit"] for one in pod["volumes"] if one["name"] in names}
+
+
+def test_what_a_pod_may_write_to_the_disk_of_its_node_is_bounded():
+    driver, executor = pods(an_attempt(driver={"scratch": "5Gi"}, executors={"scratch": "50Gi"}))
+    assert scratch_limits(driver) == {"tmp": "5Gi", "work": "5Gi"}
+    assert scratch_limits(executor) == {"tmp": "50Gi", "work": "50Gi", "spark-local-dir-1": "50Gi"}
+    # Where the driver's environment tells Spark that the executors' lies.
+    (main,) = driver["containers"]
+    place = {each["name"]: each.get("value") for each in main["env"]}["SPARK_LOCAL_DIRS"]
+    assert {"name": "spark-local-dir-1", "mountPath": place} in executor["containers"][0]["volumeMounts"]
+    assert set(scratch_limits(pods(an_attempt())[1]).values()) == {"10Gi"}
+
+
+def test_a_local_directory_of_the_users_own_takes_the_place_of_ours():
+    claim = {"name": "spark-local-dir-1", "persistentVolumeClaim": {"claimName": "fast"}}
+    mount = {"name": "spark-local-dir-1", "mountPath": "/fast"}
+    _, executor = pods(an_attempt(executors={"volumes": [claim], "volumeMounts": [mount]}))
+    assert [one for one in executor["volumes"] if one["name"] == "spark-local-dir-1"] == [claim]
+    mounts = executor["containers"][0]["volumeMounts"]
+    (kept,) = [one for one in mounts if one["name"] == "spark-local-dir-1"]
+    assert kept["mountPath"] == "/fast"
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.sampled_from("xyz"),
     lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3) | st.lists(inner, max_size=2),

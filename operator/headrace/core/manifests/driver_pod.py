@@ -16,9 +16,9 @@ from headrace.core.manifests.places import (
     FETCHED,
     RUN_FILE,
     RUN_FILES,
+    SPARK_LOCAL,
     TOKEN,
     UI_PORT,
-    WORK,
 )
 from headrace.core.manifests.pod import CONTAINER_SECURITY, container, patched, pod_spec, without_empty
 from headrace.core.manifests.requirements import (
@@ -79,7 +79,7 @@ def _driver(attempt: DriverAttempt, platform: Platform) -> Manifest:
         name="driver",
         env=[
             *python_path(attempt, CARRIED),
-            {"name": "SPARK_LOCAL_DIRS", "value": f"{WORK}/spark"},
+            {"name": "SPARK_LOCAL_DIRS", "value": SPARK_LOCAL},
             {"name": "PYTHONUNBUFFERED", "value": "1"},
             *trust_env(attempt.spec),
         ],

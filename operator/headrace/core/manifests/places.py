@@ -12,6 +12,7 @@ TOKEN = "/etc/headrace/token"  # noqa: S105 (a directory, not a token)
 KAFKA = "/etc/headrace/kafka"  # Kafka's Secrets, in executors too.
 IMAGE_CODE = "/opt/app"  # Where relative paths of an application lead, in the image.
 WORK = "/work"  # Writable; everything else in the container is not, but /tmp.
+SPARK_LOCAL = f"{WORK}/spark"  # Shuffle files, and the local copy of the state.
 
 RUN_FILE = "run.json"
 EXECUTOR_TEMPLATE = "executor.json"

@@ -17,11 +17,15 @@ CONTAINER_SECURITY: Manifest = {
     "capabilities": {"drop": ["ALL"]},
 }
 
-_SCRATCH_VOLUMES: list[Manifest] = [{"name": "tmp", "emptyDir": {}}, {"name": "work", "emptyDir": {}}]
 _SCRATCH_MOUNTS: list[Manifest] = [
     {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 (the pod's own)
     {"name": "work", "mountPath": WORK},
 ]
+
+
+def scratch(name: str, settings: PodSettings) -> Manifest:
+    """Bounded: else one pod could fill the disk of its node, and its neighbours would be evicted with it."""
+    return {"name": name, "emptyDir": {"sizeLimit": str(settings.scratch_limit)}}
 
 
 def pod_spec(settings: PodSettings, container: Manifest, *, volumes: list[Manifest]) -> Manifest:
@@ -29,7 +33,7 @@ def pod_spec(settings: PodSettings, container: Manifest, *, volumes: list[Manife
         "containers": [container],
         "enableServiceLinks": False,
         "securityContext": merged(_POD_SECURITY, settings.pod_security_context or {}),
-        "volumes": [*_SCRATCH_VOLUMES, *volumes, *_plain(settings.volumes)],
+        "volumes": [scratch("tmp", settings), scratch("work", settings), *volumes, *_plain(settings.volumes)],
         "nodeSelector": settings.node_selector,
         "tolerations": _plain(settings.tolerations),
         "affinity": settings.affinity,
