@@ -52,7 +52,8 @@ def test_an_image_that_cannot_be_pulled(starting: Callable[..., Job]):
 
 def test_a_secret_that_is_missing(starting: Callable[..., Job], services: Services):
     with starting("no-secret", checkpoint=checkpoint(services, secret="late-keys")) as job:
-        message = job.wait_reason("CreateContainerConfigError")
+        message = job.wait_reason("FailedMount")
+        assert "spec.checkpoint.s3.credentials" in message
         assert "late-keys" in message
         services.copy_keys(job.namespace, name="late-keys")
         job.wait(job.live_drivers, what="a driver that runs", seconds=120)

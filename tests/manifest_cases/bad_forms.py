@@ -186,6 +186,20 @@ BAD_FORMS = [
         (spec("checkpoint", "location"), "file:///var/streams"),
     ),
     Bad(
+        "a location that is escaped",
+        a_job(checkpoint={"location": "s3://streams/a%20b"}),
+        "spec.checkpoint.location",
+        "without %, ? and #",
+        (spec("checkpoint", "location"), "s3://streams/a-20b"),
+    ),
+    Bad(
+        "a start from a path with a question mark and a number sign",
+        a_job(startFrom={"path": "file:///var/old?/#1"}),
+        "spec.startFrom.path",
+        "without %, ? and #",
+        (spec("startFrom", "path"), "file:///var/old-/-1"),
+    ),
+    Bad(
         "an endpoint without a scheme",
         a_job(checkpoint={"s3": {"endpoint": "s3.example.com:9000"}}),
         "spec.checkpoint.s3.endpoint",

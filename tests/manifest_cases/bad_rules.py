@@ -198,6 +198,22 @@ BAD_RULES = [
         rule="StreamJobSpec.state_fits_overhead",
     ),
     Bad(
+        "more state than lies beside the heap",
+        a_job(state={"memory": "2Gi"}, executors={"memory": "2Gi"}),
+        "spec.state.memory",
+        "819Mi are left there",
+        (spec("state", "memory"), None),
+        rule="StreamJobSpec.state_fits_beside_the_heap",
+    ),
+    Bad(
+        "more state than a small container has beside the heap",
+        a_job(state={"memory": "300Mi"}, executors={"memory": "512Mi"}),
+        "spec.state.memory",
+        "256Mi are left there",
+        (spec("state", "memory"), None),
+        rule="StreamJobSpec.state_fits_beside_the_heap",
+    ),
+    Bad(
         "two event logs",
         a_job(logs={"sparkEvents": True}, sparkConf={"spark.eventLog.dir": "s3a://acme-history/spark"}),
         'spec.sparkConf["spark.eventLog.dir"]',

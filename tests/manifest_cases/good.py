@@ -22,6 +22,7 @@ _POD = {
     "cores": 2,
     "memory": "4Gi",
     "memoryOverhead": "2Gi",
+    "scratch": "50Gi",
     "resources": {"requests": {"cpu": "500m", "ephemeral-storage": "20Gi"}, "limits": {"nvidia.com/gpu": 1}},
     "serviceAccount": "streams",
     "labels": {"team": "web"},
@@ -107,6 +108,8 @@ GOOD: dict[str, Manifest] = {
     "S3 settings without a location": a_job(checkpoint={"s3": {"region": "eu-central-1"}}),
     "state": a_job(state={"partitions": 64, "memory": "1Gi"}, executors={"memory": "8Gi"}),
     "Kafka in the open": a_job(kafka={"bootstrapServers": "a:9092"}),
+    "as much state as lies beside the heap": a_job(state={"memory": "2Gi"}, executors={"memory": "5Gi"}),
+    "as much state as a small container has": a_job(state={"memory": "384Mi"}, executors={"memory": "768Mi"}),
     "Kafka with a password": a_job(
         kafka={
             "bootstrapServers": "a:9092,b.example.com:9092",

@@ -13,6 +13,22 @@ from headrace_jobs.harness.conf import fence_conf, spark_url
 from headrace_jobs.harness.control import Batches, Fenced, StoreUnavailable
 from headrace_jobs.harness.failure import FENCED_CLASS
 from headrace_jobs.harness.runfile import RunFile
+from headrace_jobs.store import StoreError, newest_claim, open_store
+from headrace_jobs.store.s3_options import options_in
+
+
+def check_claim_is_seen(run_file: RunFile) -> None:
+    """Spark has claimed the run: what copies and saves its state must find that, or it would copy nothing."""
+    try:
+        seen = newest_claim(open_store(run_file.store, options_in(run_file.spark_conf)), run_file.directory)
+    except StoreError as error:
+        raise StoreUnavailable(f"the claim on {run_file.run_path} cannot be read: {error}") from error
+    if seen is None or seen < run_file.attempt:
+        raise StoreUnavailable(
+            f"the claim that Spark has made on {run_file.run_path} is not there for Headrace: the two do not "
+            "mean the same place. Choose another checkpoint.location, and look for wrong fs.s3a settings in "
+            "spec.sparkConf"
+        )
 
 
 @dataclass(frozen=True)
@@ -32,6 +48,7 @@ class CheckpointControl:
             if cause.getClass().getName() == FENCED_CLASS:
                 raise Fenced(cause.getMessage()) from None
             raise StoreUnavailable(f"{run_path} cannot be claimed: {cause.getMessage()}") from None
+        check_claim_is_seen(run_file)
 
     def drain(self, timeout_seconds: float) -> bool:
         """From now on no batch begins; True when every batch that has begun can be seen in `batches`."""

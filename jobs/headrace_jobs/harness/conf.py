@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from headrace_jobs import run
 from headrace_jobs.harness.rules import Refused
 from headrace_jobs.harness.runfile import RunFile
+from headrace_jobs.store import run_directory
 from headrace_jobs.store.s3_options import PATIENCE_CONF
 
 FILE_MANAGER_CLASS = "dev.headrace.HeadraceCheckpointFileManager"
 _ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+EVENT_LOGS = "_events"
 _SAVEPOINTS = "savepoints and rollback need it"
 
 # Session settings that user code could change at any time: checked again when a query starts.
@@ -100,12 +103,25 @@ def driver_conf(run_file: RunFile, *, jars: list[str], run_context: str) -> dict
         "spark.hadoop.headrace.writer.id": run_file.uid,
         f"spark.executorEnv.{run.VARIABLE}": run_context,
     }
+    if has_event_log(run_file):
+        # The one place that Spark takes as a URL, escaped, and not as a path of Hadoop's.
+        conf["spark.eventLog.dir"] = quote(event_log_place(run_file), safe=":/")
     return conf
 
 
 def fence_conf(run_file: RunFile) -> dict[str, str]:
     """By which the file manager knows the run it guards, as Hadoop settings."""
     return {"headrace.run.path": spark_url(run_file.run_path), "headrace.attempt": str(run_file.attempt)}
+
+
+def event_log_place(run_file: RunFile) -> str:
+    # Of the run, also while a candidate rehearses for it: one log, from its first session on.
+    return spark_url(f"{run_file.store.rstrip('/')}/{run_directory(run_file.run)}/{EVENT_LOGS}")
+
+
+def has_event_log(run_file: RunFile) -> bool:
+    """Whether Headrace keeps it. One that the job sends elsewhere is the job's own affair."""
+    return run_file.spark_conf.get("spark.eventLog.dir") == event_log_place(run_file)
 
 
 def spark_url(url: str) -> str:

@@ -19,7 +19,7 @@ from headrace_jobs.harness.archive import archive_options
 from headrace_jobs.harness.asks import listen_for_signals, take_signals, watch_parent
 from headrace_jobs.harness.assignment import Assignment
 from headrace_jobs.harness.conductor import Conductor, Parts
-from headrace_jobs.harness.conf import driver_conf
+from headrace_jobs.harness.conf import driver_conf, has_event_log
 from headrace_jobs.harness.connectors import NoConnector, s3_jars
 from headrace_jobs.harness.driver_jvm import (
     DriverJvm,
@@ -37,7 +37,7 @@ from headrace_jobs.harness.endings import (
     QueryEnd,
     QueryEnded,
 )
-from headrace_jobs.harness.event_log import has_event_log, prepare_event_log
+from headrace_jobs.harness.event_log import prepare_event_log
 from headrace_jobs.harness.kafka import problems
 from headrace_jobs.harness.listening import listen
 from headrace_jobs.harness.orders import NotInStandby, parse_order

@@ -4,30 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from headrace_jobs.harness.conf import spark_url
+from headrace_jobs.harness.conf import EVENT_LOGS
 from headrace_jobs.harness.control import StoreUnavailable
 from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.store import Store, StoreError, open_store, run_directory
 from headrace_jobs.store.s3_options import options_in
 
 EVENT_LOGS_KEPT = 3
-_DIRECTORY = "_events"
 _LOG_PREFIX = "eventlog_v2_"
-
-
-def has_event_log(run_file: RunFile) -> bool:
-    """Whether Headrace keeps it. One that the job sends elsewhere is the job's own affair."""
-    # Of the run, also while a candidate rehearses for it: one log, from its first session on.
-    run_path = f"{run_file.store.rstrip('/')}/{run_directory(run_file.run)}"
-    wanted = f"{spark_url(run_path)}/{_DIRECTORY}"
-    return run_file.spark_conf.get("spark.eventLog.dir") == wanted
 
 
 def prepare_event_log(run_file: RunFile) -> None:
     """Before the JVM starts. Raises StoreUnavailable."""
     try:
         store = open_store(run_file.store, options_in(run_file.spark_conf))
-        place = f"{run_directory(run_file.run)}/{_DIRECTORY}"
+        place = f"{run_directory(run_file.run)}/{EVENT_LOGS}"
         # S3 has no empty directories. Spark's history server passes over names with a dot.
         store.put(f"{place}/.keep", b"")
         remove_old_event_logs(store, place)

@@ -120,9 +120,12 @@ def failure_of_query(chain: Sequence[JavaFault], own: UserCode) -> Failure:
     for fault in reversed(chain):
         if _TRACEBACK in fault.message:
             return _failure_of_python_text(fault.message, own)
-    told = next((fault for fault in reversed(chain) if _says_something(fault)), chain[-1])
+    full = (fault for fault in reversed(chain) if _NO_SPACE in fault.message)
+    telling = (fault for fault in reversed(chain) if _says_something(fault))
+    told = next(full, None) or next(telling, chain[-1])
     name = told.condition or _bracketed(told.message) or told.class_name
-    return Failure(name, _with_name(name, _first_line(told.message), python=False))
+    text = _NO_SPACE if _NO_SPACE in told.message else _first_line(told.message)
+    return Failure(name, _with_name(name, text, python=False))
 
 
 def ended_by(chain: Iterable[JavaFault], class_name: str) -> bool:
@@ -181,7 +184,7 @@ def _bracketed(text: str) -> str | None:
 
 
 def _with_name(name: str, text: str, *, python: bool) -> str:
-    hint = suggestion_for(name)
+    hint = _DISK_FULL if _NO_SPACE in text else suggestion_for(name)
     told = f"{name}: {text}" if python and text else (text or name)
     told = told if len(told) <= _LONGEST_MESSAGE else told[: _LONGEST_MESSAGE - 1] + "…"
     return f"{told.rstrip('.')}. {hint}" if hint else told
@@ -192,6 +195,13 @@ def _first_line(text: str) -> str:
     line = stripped.splitlines()[0].strip() if stripped else ""
     return _BRACKETED_CLASS.sub("", line).strip()
 
+
+_NO_SPACE = "No space left on device"
+_DISK_FULL = (
+    "A disk is full: the one with the local copy of the state and shuffle files (on a cluster the node's; "
+    "driver.scratch and executors.scratch bound what a pod takes of it), or a checkpoint.location that is a "
+    "directory"
+)
 
 # Only where the fix is not already in Spark's own words. The longest matching prefix wins.
 _SUGGESTIONS = {

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote, urlsplit
 
 from headrace_jobs.harness.lag_age import OffsetHistory
 from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets, SourceOffsets, together
 from headrace_jobs.harness.source_notes import NotNoted, SourceNotes
 from headrace_jobs.harness.view import NO_PROGRESS_YET, Lag, iso
+from headrace_jobs.store import local_directory
 
 _DESCRIBED = re.compile(r"^(?P<kind>\w+)\[(?P<where>.*?)\]?$", re.DOTALL)
 _LOG_NAME = re.compile(r"^(?P<number>\d+)(?P<compact>\.compact)?$")
@@ -222,12 +223,6 @@ def unknown(why: str) -> Lag:
     return Lag(known=False, rows=None, files=None, why=why)
 
 
-def local_directory(url: str) -> Path | None:
-    """The path of a file: URL, which Spark writes with one slash or three; None for other places."""
-    parsed = urlparse(url)
-    return Path(unquote(parsed.path)) if parsed.scheme == "file" else None
-
-
 def files_below(pattern: str) -> Iterator[str]:
     """The data files a file source would see: hidden ones and those that begin with _ are not data."""
     for root in glob.glob(pattern) if glob.has_magic(pattern) else [pattern]:  # noqa: PTH207
@@ -274,6 +269,7 @@ def _paths_in(entry: Path) -> Iterator[str]:
     except FileNotFoundError:  # compacted and purged since the listing; the compacted entry has it
         return
     for line in lines[1:]:  # the first line is the version
-        directory = local_directory(json.loads(line)["path"])
-        if directory is not None:
-            yield str(directory)
+        # Files are URLs here, escaped; the places of queries and sources are Hadoop's paths, which are not.
+        url = urlsplit(json.loads(line)["path"])
+        if url.scheme == "file":
+            yield unquote(url.path)

@@ -109,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--s3-kms-key")
     common.add_argument("--s3-path-style", action="store_true")
     common.add_argument("--s3-ca", type=Path, help="PEM file with the authorities of the endpoint")
+    common.add_argument("--s3-credentials", type=Path, help="directory with a file for each key")
     stored = argparse.ArgumentParser(add_help=False, parents=[common])
     stored.add_argument("--store", required=True, help="<location>/<namespace>/<name>: all lineages of a job")
     tasks = parser.add_subparsers(required=True, metavar="TASK")
@@ -155,4 +156,5 @@ def _s3_options(arguments: argparse.Namespace) -> S3Options:
         encryption=arguments.s3_encryption,
         kms_key=arguments.s3_kms_key,
         ca_file=arguments.s3_ca,
+        credentials_file=arguments.s3_credentials,
     )

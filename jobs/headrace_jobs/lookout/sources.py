@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from headrace_jobs.harness.lag import ReadFiles, files_below, local_directory, numbers_in
+from headrace_jobs.harness.lag import ReadFiles, files_below, numbers_in
 from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets
 from headrace_jobs.harness.source_notes import Note, read_notes
 from headrace_jobs.lookout.watch import Seen
-from headrace_jobs.store import Store
+from headrace_jobs.store import Store, local_directory
 from headrace_jobs.store.logs import read_offsets
 from headrace_jobs.store.runs import checkpoint_batches, run_directory
 

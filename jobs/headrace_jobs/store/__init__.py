@@ -3,7 +3,7 @@
 from headrace_jobs.store.errors import StoreError
 from headrace_jobs.store.interface import Copy, Entry, Store
 from headrace_jobs.store.lineages import LINEAGES
-from headrace_jobs.store.opening import open_store
+from headrace_jobs.store.opening import directory_url, local_directory, open_store
 from headrace_jobs.store.remove import remove_runs
 from headrace_jobs.store.rollback import seed_after_trial
 from headrace_jobs.store.runs import (
@@ -27,8 +27,10 @@ __all__ = [
     "Store",
     "StoreError",
     "claim_attempt",
+    "directory_url",
     "is_seeded",
     "last_batches",
+    "local_directory",
     "newest_claim",
     "open_store",
     "query_names",

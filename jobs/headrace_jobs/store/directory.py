@@ -86,6 +86,7 @@ class DirectoryStore:
         with _translated("write", path), self._temporary(path) as temporary:
             _write_durably(temporary, pieces)
             temporary.replace(path)
+            _sync_directory(path.parent)
 
     def put_if_absent(self, key: str, content: bytes) -> bool:
         return self._create(key, lambda temporary: _write_durably(temporary, [content]))
@@ -102,16 +103,10 @@ class DirectoryStore:
         path = self._path(key)
         with _translated("write", path), self._temporary(path) as temporary:
             write(temporary)
-            try:
-                # The one call that fails when the name is taken and shows the whole content at once.
-                path.hardlink_to(temporary)
-            except FileExistsError:
-                return False
-            except OSError as refused:
-                if refused.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
-                    raise
-                return _move_under_lock(temporary, path)
-            return True
+            created = _named_once(temporary, path)
+            if created:
+                _sync_directory(path.parent)
+            return created
 
     def copy(self, copy: Copy) -> None:
         source, target = self._path(copy.source.key), self._path(copy.target)
@@ -178,7 +173,7 @@ class DirectoryStore:
 
     @contextlib.contextmanager
     def _temporary(self, target: Path) -> Iterator[Path]:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        _make_durably(target.parent)
         # The same pattern as the JVM's file manager: whoever lists a checkpoint passes it by.
         temporary = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
         try:
@@ -223,6 +218,41 @@ def _write_durably(path: Path, pieces: Iterable[bytes]) -> None:
         file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _make_durably(directory: Path) -> None:
+    """A directory whose own name is not on the disk takes its files with it when the power goes."""
+    if directory.is_dir():
+        return
+    _make_durably(directory.parent)
+    directory.mkdir(exist_ok=True)
+    _sync_directory(directory.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    """A file is on the disk when its content is, and its name: that is in the directory."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that know no such thing
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _named_once(temporary: Path, target: Path) -> bool:
+    """False where the name is taken."""
+    try:
+        # The one call that fails when the name is taken and shows the whole content at once.
+        target.hardlink_to(temporary)
+    except FileExistsError:
+        return False
+    except OSError as refused:
+        if refused.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
+            raise
+        return _move_under_lock(temporary, target)
+    return True
 
 
 def _move_under_lock(temporary: Path, target: Path) -> bool:

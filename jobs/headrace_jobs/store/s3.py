@@ -281,7 +281,9 @@ class S3Store:
             )
 
     def _writer_of(self, key: str) -> str | None:
-        return self._client.head_object(**self._at(key)).get("Metadata", {}).get(_WRITER)
+        # Names of headers have no case, and a proxy before the server may write them as it likes.
+        metadata = self._client.head_object(**self._at(key)).get("Metadata", {})
+        return {name.lower(): value for name, value in metadata.items()}.get(_WRITER)
 
     def _call(self, action: str, key: str, operation: Callable[[int], Result]) -> Result:
         """One request, tried again as long as it makes sense, failing with a sentence for the user."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -79,7 +80,7 @@ def translated(error: Exception, *, action: str, bucket: str, where: str, endpoi
             return NoCredentialsError(endpoint)
         case ResponseParserError():
             return WrongEndpointError(endpoint, "its answers are not those of S3")
-        case boto.EndpointConnectionError() if any(isinstance(e, NameResolutionError) for e in _chain(error)):
+        case boto.EndpointConnectionError() if _is_unknown_name(error):
             return WrongEndpointError(endpoint, "its name is not known")
         case boto.HTTPClientError() | boto.ConnectionError() | boto.IncompleteReadError():
             return TransientError(UnavailableError(where, _innermost(error)))
@@ -114,6 +115,13 @@ def _about_the_object(status: int, code: str, action: str, where: str) -> StoreE
     if status == 404:
         return NotFoundError(where)
     return None
+
+
+def _is_unknown_name(error: Exception) -> bool:
+    """A name server that does not answer (while it is replaced, say) has not said that it is unknown."""
+    causes = list(_chain(error))
+    unanswered = any(isinstance(e, socket.gaierror) and e.errno == socket.EAI_AGAIN for e in causes)
+    return not unanswered and any(isinstance(e, NameResolutionError) for e in causes)
 
 
 def _region_of(error: boto.ClientError) -> str | None:

@@ -37,7 +37,8 @@ class S3Options:
     ca_file: Path | None = None
     """A PEM file with the authorities of the endpoint's certificate."""
     credentials_file: Path | None = None
-    """Keys in the AWS profile format; read again when it changes. Without it: the AWS default chain."""
+    """Keys in the AWS profile format, or a directory with a file for each; read again when they change.
+    Without it: the AWS default chain."""
     encryption: str | None = None
     """`SSE-S3` or `SSE-KMS`, asked for with every write; without it, the bucket's own setting holds."""
     kms_key: str | None = None
@@ -86,6 +87,8 @@ def spark_conf(options: S3Options) -> dict[str, str]:
     conf = {**PATIENCE_CONF, **{f"{_S3A}{key}": value for key, value in s3a.items()}}
     if options.credentials_file:
         conf[_CREDENTIALS_FILE] = str(options.credentials_file)
+        # Else S3A looks for our provider only where it was loaded from itself: among Spark's own jars.
+        conf[f"{_S3A}classloader.isolation"] = "false"
     # Users write s3:// as everywhere else; Hadoop knows the scheme only when told.
     conf["spark.hadoop.fs.s3.impl"] = "org.apache.hadoop.fs.s3a.S3AFileSystem"
     return conf

@@ -69,6 +69,8 @@ def seed_run(
     undo_unfinished(store, from_run)
     source, target = (f"{run_directory(run)}/queries/" for run in (from_run, to_run))
     sources = list(store.list(source))
+    if not sources:
+        _check_never_begun(store, from_run)
     wanted = [_wanted(store, entry, source, target) for entry in sources]
     mirror(store, wanted, target)
     tell_sinks(store, to_run, told_sinks(store, from_run))
@@ -83,6 +85,19 @@ def seed_run(
     )
     write_marker(store, to_run, seed)
     return seed
+
+
+def _check_never_begun(store: Store, run: Run) -> None:
+    """Where nothing lies there may have been nothing; or it lies elsewhere, and state would go in silence."""
+    seed = read_seed(store, run)
+    # A sink is noted when its query runs, and then its checkpoint has at least an identity.
+    queries = {*told_sinks(store, run), *(seed.batches if seed is not None else ())}
+    if queries:
+        raise SeedError(
+            f"{store.url}/{run_directory(run)} ran the queries {', '.join(sorted(queries))} and holds no "
+            "checkpoint of any: it was removed, or moved. Put it back; upgrade.strategy: Stateless goes on "
+            "without it"
+        )
 
 
 def _still_binds(store: Store, run: Run) -> bool:

@@ -43,6 +43,11 @@ SUB_PATH = Form(
 )
 TOLERATION_TEXT = free_text("a text", max_length=253)
 
+# What the JVM and a Python worker need beside the heap, whatever its size.
+LEAST_OVERHEAD = Memory("384Mi")
+# Some five times what an executor of usual size holds in memory; nodes have 50 GiB and more.
+DEFAULT_SCRATCH = Memory("10Gi")
+
 Labels = dict[str, Annotated[str, LABEL_VALUE]]
 Annotations = dict[str, Annotated[str, ANNOTATION_VALUE]]
 
@@ -167,7 +172,14 @@ class PodSettings(ApiModel):
     )
     memory_overhead: Memory | None = restart_field(
         """The part of `memory` kept out of the JVM heap, for Python workers, RocksDB and the JVM itself.
-        Default: 40 % of `memory`, and at least 384Mi.""",
+        Default: 40 % of `memory`, and at least 384Mi, but never more than half.""",
+        default=None,
+    )
+    scratch: Memory | None = restart_field(
+        """The most disk that each scratch volume of the pod may take: local copies of the state and shuffle
+        files, `/tmp`, the working directory. A pod that takes more is evicted, and its neighbours are not.
+        Default: 10Gi. A volume of your own that is named `spark-local-dir-1` and mounted takes the place of
+        the executors' first one.""",
         default=None,
     )
     resources: Resources = section("What it asks of a node beyond cores and memory.", default=Resources())
@@ -202,6 +214,15 @@ class PodSettings(ApiModel):
         not checked by Headrace, and can break what Headrace relies on.""",
         default=None,
     )
+
+    @property
+    def scratch_limit(self) -> Memory:
+        return self.scratch if self.scratch is not None else DEFAULT_SCRATCH
+
+    @property
+    def default_overhead_bytes(self) -> int:
+        # A very small container still gets a heap.
+        return min(max(self.memory.bytes * 2 // 5, LEAST_OVERHEAD.bytes), self.memory.bytes // 2)
 
     @rule(
         cel="!has(self.memoryOverhead) || quantity(self.memoryOverhead).isLessThan(quantity(self.memory))",

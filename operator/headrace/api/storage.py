@@ -15,9 +15,12 @@ from headrace.api.references import CertificateAuthority
 
 def _location_from_speech(value: object) -> str | None:
     text = re.sub(r"^(s3a|s3n|S3|S3A)://", "s3://", as_text(value) or "").rstrip("/")
+    text = re.sub(r"[%?#]+", "-", text)
     if text.startswith("s3://"):
         bucket, slash, prefix = text.removeprefix("s3://").partition("/")
         return f"s3://{bucket.lower().replace('_', '-')}{slash}{prefix}"
+    if text.startswith("file:///"):
+        return text
     if text.startswith("/"):
         return f"file://{text}"
     if re.match(r"^file:/[^/]", text):
@@ -27,9 +30,11 @@ def _location_from_speech(value: object) -> str | None:
     return None
 
 
+# No %, ? and #: to some of those who read it they mean more than themselves, and to some they do not.
 LOCATION = Form(
-    expects="a place such as s3://bucket/prefix, or file:///directory on one machine",
-    pattern=r"^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s/]+)*|file://(/[^\s/]+)+)$",
+    expects="a place such as s3://bucket/prefix, or file:///directory on one machine, without %, ? and #",
+    pattern=r"^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s/%?#]+)*"
+    r"|file://(/[^\s/%?#]+( +[^\s/%?#]+)*)+)$",
     example="s3://my-bucket/checkpoints",
     max_length=512,
     suggest=_location_from_speech,
@@ -62,7 +67,8 @@ KMS_KEY = Form(
 
 
 class S3Keys(ApiModel):
-    """Access keys in a Secret. Only the job's own pods read it, never the operator."""
+    """Access keys in a Secret. Only the job's own pods read it, as files, never the operator. New keys in it
+    are taken up without a restart."""
 
     secret: ObjectName = restart_field("Name of the Secret, in the namespace of the job.")
     access_key_id: DataKey = restart_field("Key of the access key id in it.", default="AWS_ACCESS_KEY_ID")

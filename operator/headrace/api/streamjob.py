@@ -22,7 +22,7 @@ from headrace.api.model import (
     transition_rule,
 )
 from headrace.api.names import API_VERSION, JOB_NAME, JOB_NAME_MAX, as_name
-from headrace.api.pods import Driver, Executors
+from headrace.api.pods import LEAST_OVERHEAD, Driver, Executors
 from headrace.api.quantities import Duration
 from headrace.api.references import NamedObject
 from headrace.api.scaling import Autoscaling, Objectives
@@ -168,6 +168,32 @@ class StreamJobSpec(ApiModel):
             message=f"state.memory ({bound}) does not fit into executors.memoryOverhead ({overhead})",
             at=("state", "memory"),
             fix="make it smaller, or remove it: half of memoryOverhead is the default",
+            edits=(Remove(("state", "memory")),),
+        )
+
+    @rule(
+        cel="!has(self.state.memory) || has(self.executors.memoryOverhead) || "
+        "(!quantity(self.state.memory).add(quantity(self.state.memory))"
+        ".isGreaterThan(quantity(self.executors.memory)) && "
+        f"(!quantity(self.state.memory).isGreaterThan(quantity('{LEAST_OVERHEAD}')) || "
+        f"!quantity(self.state.memory){'.add(quantity(self.state.memory))' * 4}"
+        ".isGreaterThan(quantity(self.executors.memory).add(quantity(self.executors.memory)))))",
+        message="state.memory lies beside the heap, and must not be larger than what executors.memory leaves "
+        "there: two fifths, or executors.memoryOverhead",
+    )
+    def state_fits_beside_the_heap(self) -> Broken | None:
+        bound, memory = self.state.memory, self.executors.memory
+        if bound is None or self.executors.memory_overhead is not None:
+            return None
+        beside_the_heap = self.executors.default_overhead_bytes
+        if bound.bytes <= beside_the_heap:
+            return None
+        return Broken(
+            message=f"state.memory ({bound}) does not fit beside the heap: of executors.memory ({memory}) "
+            f"{beside_the_heap // 2**20}Mi are left there",
+            at=("state", "memory"),
+            fix="make it smaller, or remove it: half of what is left is the default; or say "
+            "executors.memoryOverhead",
             edits=(Remove(("state", "memory")),),
         )
 

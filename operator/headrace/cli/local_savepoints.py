@@ -25,7 +25,7 @@ from headrace.local.dev import home_of
 from headrace.local.layout import Layout, read_json
 from headrace.local.restore import ask_to_restore, is_running
 from headrace.local.start_point import s3_options
-from headrace_jobs.store import Store, StoreError, open_store
+from headrace_jobs.store import Store, StoreError, directory_url, open_store
 from headrace_jobs.store.savepoints import (
     SAVEPOINTS,
     About,
@@ -134,7 +134,7 @@ class LocalSavepoints:
         return f"{name} is removed."
 
     def import_from(self, path: str, name: str | None) -> Savepoint:
-        url = path.rstrip("/") if "://" in path else Path(path).absolute().as_uri()
+        url = path.rstrip("/") if "://" in path else directory_url(Path(path).absolute())
         name = self._checked(name or as_name(url.rpartition("/")[2], longest=_LONGEST_NAME))
         above, _, last = url.rpartition("/")
         with _refusing():
@@ -153,7 +153,7 @@ class LocalSavepoints:
 
     @property
     def _store(self) -> Store:
-        return open_store((self.layout.store_root / self._full_name).absolute().as_uri())
+        return open_store(directory_url((self.layout.store_root / self._full_name).absolute()))
 
     def _checked(self, name: str) -> str:
         better = as_name(name, longest=_LONGEST_NAME)

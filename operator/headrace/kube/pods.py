@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.core.last_words import ended_by
-from headrace.core.manifests.kafka_files import VOLUME_FIELDS
+from headrace.core.manifests.kafka_files import VOLUME_FIELDS as KAFKA_VOLUME_FIELDS
 from headrace.core.manifests.keeper_pod import STORE_CHECK
 from headrace.core.manifests.ownership import ATTEMPT_LABEL, RUN_LABEL
+from headrace.core.manifests.s3_keys import KEYS_VOLUME_FIELDS
 from headrace.core.model import (
     AttemptPhase,
     EarlierLineage,
@@ -41,6 +42,8 @@ _TAIL_LINES = 3
 _USUAL_MOUNT = timedelta(seconds=10)
 _VOLUME = re.compile(r'volume "([^"]+)"')
 FAILED_MOUNT = "FailedMount"
+_OVER_SCRATCH = re.compile(r'EmptyDir volume "(tmp|work|spark-local-dir-1)" exceeds the limit')
+_VOLUME_FIELDS = {**KAFKA_VOLUME_FIELDS, **KEYS_VOLUME_FIELDS}
 
 
 def observed_attempt(
@@ -133,7 +136,7 @@ def mount_problem(events: Iterable[Mapping[str, Any]]) -> Problem | None:
     if not telling:
         return None
     volume = _VOLUME.search(telling[-1])
-    field = VOLUME_FIELDS.get(volume[1]) if volume is not None else None
+    field = _VOLUME_FIELDS.get(volume[1]) if volume is not None else None
     return Problem(FAILED_MOUNT, f"{field}: {telling[-1]}" if field is not None else telling[-1])
 
 
@@ -162,7 +165,7 @@ def _driver_ended(status: Mapping[str, Any], terminated: Mapping[str, Any]) -> E
     if (told := ended_by(_words(terminated), exit_code=code, at=_finished_at(terminated))) is not None:
         return told
     if status.get("reason") == "Evicted":
-        return Ended(ending=Ending.EVICTED, exit_code=code, message=str(status.get("message") or ""))
+        return Ended(ending=Ending.EVICTED, exit_code=code, message=why_evicted(status, "driver"))
     tail = _tail(terminated)
     if terminated.get("reason") in ("StartError", "ContainerCannotRun"):
         return Ended(ending=Ending.START_FAILED, exit_code=code, message=tail or "the container cannot start")
@@ -198,7 +201,7 @@ def _never_ran(status: Mapping[str, Any]) -> Ended:
     message = str(status.get("message") or status.get("reason") or "the pod failed before its driver ran")
     match status.get("reason"):
         case "Evicted" | "Preempting" | "Terminated" | "NodeShutdown":
-            return Ended(ending=Ending.EVICTED, message=message)
+            return Ended(ending=Ending.EVICTED, message=why_evicted(status, "driver") or message)
         case "NodeLost":
             return Ended(ending=Ending.NODE_LOST, message=message)
     disrupted = _condition(status, "DisruptionTarget")
@@ -218,6 +221,25 @@ def waiting_of(status: Mapping[str, Any]) -> Problem | None:
         if waiting.get("reason", "") not in _USUAL_WAITS:
             return Problem(waiting["reason"], f"{container['name']}: {waiting.get('message', '')}")
     return None
+
+
+def why_evicted(status: Mapping[str, Any], who: str) -> str:
+    """The kubelet's words, with the field to change where there is one. `who`: driver or executors."""
+    message = str(status.get("message") or "").strip()
+    if not _OVER_SCRATCH.search(message):
+        return message
+    return (
+        f"{message.rstrip('.')}: the local copy of the state, shuffle files or what the code writes need "
+        f"more. Raise spec.{who}.scratch"
+    )
+
+
+def executor_problem(pod: Pod) -> Problem | None:
+    """Why an executor does not run, where that is more than the usual wait."""
+    status = pod.get("status", {})
+    if status.get("reason") == "Evicted":
+        return Problem("Evicted", why_evicted(status, "executors"))
+    return waiting_of(status)
 
 
 def _image(status: Mapping[str, Any]) -> str | None:

@@ -46,6 +46,7 @@ from headrace.kube.memory import Memory
 from headrace.kube.pods import (
     FAILED_MOUNT,
     earlier_lineage_of,
+    executor_problem,
     has_ended,
     is_lost,
     is_running,
@@ -241,7 +242,7 @@ def _executors(found: Found, driver: Object | None, executor_set: Object | None)
         replicas=len(staying),
         ready=sum(_is_ready(pod) for pod in staying),
         asked=executor_set["spec"].get("replicas") if executor_set is not None else None,
-        waiting=next(filter(None, (waiting_of(pod.get("status", {})) for pod in staying)), None),
+        waiting=next(filter(None, map(executor_problem, staying)), None),
     )
 
 

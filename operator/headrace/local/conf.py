@@ -6,12 +6,15 @@ from headrace.api import StreamJobSpec
 
 # Enough partitions to show that a job shuffles, few enough that a batch takes a fraction of a second.
 DEV_STATE_PARTITIONS = 2
+_STATE_MEMORY = "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"
 
 
 def dev_spark_conf(spec: StreamJobSpec, *, cpus: int, memory_bytes: int, ui: bool) -> dict[str, str]:
     """Spark's settings for `headrace dev`. The user's own come last and win."""
     wanted_cores = spec.executors.count * spec.executors.cores
     heap_mb = min(spec.driver.memory.bytes + spec.executors.memory.bytes, memory_bytes // 2) // 2**20
+    state = spec.state.memory
+    bound = {} if state is None else {_STATE_MEMORY: str(state.mebibytes)}
     return {
         "spark.master": f"local[{max(1, min(cpus, wanted_cores))}]",
         "spark.driver.memory": f"{max(heap_mb, 512)}m",
@@ -23,6 +26,7 @@ def dev_spark_conf(spec: StreamJobSpec, *, cpus: int, memory_bytes: int, ui: boo
         "spark.sql.shuffle.partitions": str(state_partitions(spec)),
         "spark.ui.enabled": str(ui).lower(),
         "spark.ui.showConsoleProgress": "false",
+        **bound,
         **spec.spark_conf,
     }
 

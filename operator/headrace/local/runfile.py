@@ -20,6 +20,7 @@ from headrace.local.conf import dev_spark_conf, state_partitions
 from headrace.local.layout import AttemptFiles
 from headrace.local.secrets import local_path
 from headrace_jobs.jvm import java_environment
+from headrace_jobs.store import directory_url
 
 
 def run_file(
@@ -40,7 +41,7 @@ def run_file(
     jars = [str((Path(pinned["root"]) / jar).resolve()) for jar in spec.application.jars]
     if jars:
         conf["spark.jars"] = ",".join(filter(None, [conf.get("spark.jars"), *jars]))
-    conf |= event_log_conf(spec, store=store.as_uri(), run=action.run)
+    conf |= event_log_conf(spec, store=directory_url(store), run=action.run)
     interval = spec.trigger.interval
     return {
         "job": {"namespace": job.namespace, "name": job.name, "uid": job.uid},
@@ -50,7 +51,7 @@ def run_file(
         "uid": f"{job.uid}-r{action.run}-a{action.attempt}"
         if candidacy is None
         else f"{job.uid}-c{candidacy.number}",
-        "store": store.as_uri(),
+        "store": directory_url(store),
         "application": {
             "file": str(code_dir / entry) if entry is not None else None,
             "module": spec.application.module,

@@ -9,7 +9,7 @@ from headrace.api.storage import S3
 from headrace.core.model import Job, ObservedSavepoint
 from headrace.core.start import awaited_savepoint
 from headrace.local.layout import Layout
-from headrace_jobs.store import StoreError, open_store
+from headrace_jobs.store import StoreError, directory_url, open_store
 from headrace_jobs.store.s3_options import S3Options
 from headrace_jobs.store.savepoints import SAVEPOINTS, find_manifest
 
@@ -31,12 +31,12 @@ def _job_of(place: Path) -> str:
 def _observed(name: str, place: Path) -> ObservedSavepoint:
     job = _job_of(place)
     try:
-        manifest = find_manifest(open_store(place.parent.as_uri()), place.name)
+        manifest = find_manifest(open_store(directory_url(place.parent)), place.name)
     except StoreError as error:
         return ObservedSavepoint(name=name, job=job, problem=str(error), lasting=True)
     if manifest is None:
         return ObservedSavepoint(name=name, job=job, problem="it is not finished, or was removed")
-    return ObservedSavepoint(name=name, job=job, path=place.as_uri())
+    return ObservedSavepoint(name=name, job=job, path=directory_url(place))
 
 
 def s3_options(spec: StreamJobSpec) -> S3Options:

@@ -49,7 +49,7 @@ from headrace.local.preflight import missing
 from headrace.local.processes import start_driver
 from headrace.local.runfile import attempt_environment, run_file
 from headrace.local.start_point import find_savepoint, s3_options
-from headrace_jobs.store import Seed, open_store, read_seed, seed_after_trial, seed_run
+from headrace_jobs.store import Seed, directory_url, open_store, read_seed, seed_after_trial, seed_run
 from headrace_jobs.store.savepoints import seed_from
 
 
@@ -76,7 +76,7 @@ class LocalSubstrate:
 
     def observe(self, job: Job, status: StreamJobStatus) -> Observed:
         # Every attempt of the state directory is looked at, whatever the status says.
-        store = open_store(self._job_store(job).as_uri())
+        store = open_store(directory_url(self._job_store(job)))
         runs = self._run_numbers()
         seeds = {number: seed for number in runs if (seed := read_seed(store, f"run-{number}")) is not None}
         return Observed(
@@ -183,7 +183,7 @@ class LocalSubstrate:
     def _seed(self, job: Job, action: SeedRun | RestoreRun) -> None:
         if self._seeding is not None and not self._seeding.done():
             return
-        lineages, target = self._job_store(job).parent.as_uri(), f"{job.uid}/run-{action.to_run}"
+        lineages, target = directory_url(self._job_store(job).parent), f"{job.uid}/run-{action.to_run}"
         self._seeding_run = action.to_run
         match action:
             case RestoreRun():

@@ -64,6 +64,7 @@ _POD: dict[str, Edit] = {
     "cores": Edit(2),
     "memory": Edit("4Gi"),
     "memoryOverhead": Edit("1Gi"),
+    "scratch": Edit("50Gi"),
     "resources.requests": Edit({"cpu": "500m", "ephemeral-storage": "20Gi"}),
     "resources.limits": Edit({"cpu": "2", "nvidia.com/gpu": "1"}),
     "serviceAccount": Edit("streams"),

@@ -59,6 +59,28 @@ def test_a_life_of_edits_and_stops(project):
     assert (status["run"]["number"], status["run"]["attempt"]["number"], status["epoch"]) == (2, 2, 3)
 
 
+def test_in_a_directory_of_any_name_an_edit_keeps_the_state(tmp_path):
+    """Python, Hadoop and Spark read one name of the store, and must not each find another place by it."""
+    home = tmp_path / "my job é 100%"
+    home.mkdir()
+    project = Project(home)
+    project.add_files(3)
+    project.manifest.write_text(project.manifest.read_text() + "  logs: {sparkEvents: true}\n")
+    with project.dev() as dev:
+        dev.until("the first results", lambda: project.last_rows == project.expected_rows)
+        code = (project.home / "job.py").read_text()
+        (project.home / "job.py").write_text(code.replace('"tag": tag', '"tag": tag + "!"'))
+        dev.until("run 2", lambda: project.streamjob["status"]["run"]["number"] == 2)
+        project.add_files(2)
+        dev.until("the new code", lambda: any(call["tag"] == "one!" for call in project.calls))
+        dev.until("results of run 2", lambda: project.last_rows == project.expected_rows)
+        assert dev.interrupt() == 0
+    assert project.repeated_batches == []
+    assert [path.name for path in tmp_path.iterdir()] == [home.name], "a directory beside the project"
+    (store,) = (home / ".headrace/counts/store/default/counts").iterdir()
+    assert [*store.glob("run-1/_events/eventlog_v2_*")], "the event log lies beside the run"
+
+
 def test_killed_it_leaves_no_jvm_and_loses_nothing(project):
     project.add_files(6)
     with project.dev() as dev:

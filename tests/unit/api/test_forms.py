@@ -9,6 +9,22 @@ from hypothesis import strategies as st
 from headrace.api.cron import CRON
 from headrace.api.forms import Form
 from headrace.api.quantities import DURATION, MEMORY, Duration, Memory, duration_text
+from headrace.api.storage import LOCATION
+
+
+@pytest.mark.parametrize(
+    "text", ["s3://streams", "s3://streams/a/b", "file:///mnt/streams", "file:///home/jörg/my job/.headrace"]
+)
+def test_a_location(text: str):
+    assert LOCATION.problem_with(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["s3://streams/a b", "s3://streams/é?x", "file:///a%20b", "file:///a ", "file:// /a", "file:///a#b"],
+)
+def test_not_a_location(text: str):
+    assert LOCATION.problem_with(text) is not None
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,22 @@ def test_a_plain_java_error_is_told_by_its_class():
     assert failure.message == "Java heap space. Give the driver or the executors more memory"
 
 
+def test_a_full_disk_is_told_as_such_wherever_in_the_chain_it_shows():
+    chain = [
+        JavaFault("org.apache.spark.SparkException", "Job aborted due to stage failure", "STREAM_FAILED"),
+        JavaFault(
+            "org.rocksdb.RocksDBException",
+            "While appending to file: /work/spark/x/000012.sst: No space left on device\nmore",
+            None,
+        ),
+        JavaFault("org.apache.spark.SparkException", "[CANNOT_LOAD_STATE_STORE.X] it cannot", "CANNOT_LOAD"),
+    ]
+    failure = failure_of_query(chain, OWN)
+    assert failure.error_class == "org.rocksdb.RocksDBException"
+    assert failure.message.startswith("No space left on device. A disk is full")
+    assert "executors.scratch" in failure.message
+
+
 def test_a_udfs_traceback_inside_javas_message_names_the_users_line():
     message = (
         "Traceback (most recent call last):\n"

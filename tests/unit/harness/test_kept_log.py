@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from headrace_jobs.harness import kept_log
-from headrace_jobs.harness.event_log import has_event_log, prepare_event_log
+from headrace_jobs.harness.conf import driver_conf, has_event_log
+from headrace_jobs.harness.event_log import prepare_event_log
 from headrace_jobs.harness.kept_log import LOGS_KEPT, store_log
 from headrace_jobs.harness.runfile import parse_run_file
 from headrace_jobs.store.s3_options import S3Options, options_in, spark_conf
@@ -86,6 +87,14 @@ def test_only_an_event_log_beside_the_run_is_ours(run_file):
     on_s3 = dataclasses.replace(run_file, store="s3://b/j", spark_conf={})
     conf = {"spark.eventLog.dir": "s3a://b/j/run-2/_events"}
     assert has_event_log(dataclasses.replace(on_s3, spark_conf=conf))
+
+
+def test_spark_takes_the_place_of_the_event_logs_as_a_url(run_file):
+    """Of all places only this one: elsewhere Spark takes paths as they are."""
+    odd = with_events(dataclasses.replace(run_file, store="file:///home/my job é/100%"))
+    conf = driver_conf(odd, jars=[], run_context="")
+    assert conf["spark.eventLog.dir"] == "file:///home/my%20job%20%C3%A9/100%25/run-2/_events"
+    assert conf["spark.hadoop.headrace.run.path"] == "file:///home/my job é/100%/run-2"
 
 
 def test_the_place_of_the_event_logs_is_made_and_old_ones_go(run_file, tmp_path):

@@ -169,8 +169,9 @@ def test_one_unknown_source_makes_the_whole_unknown(tmp_path):
     assert not meter.measure("q", {"sources": [known, {"description": "RateStreamV2[x"}]}).known
 
 
-def test_unread_files_are_the_listing_minus_the_log(tmp_path):
-    source, run = tmp_path / "in put", tmp_path / "run-1"
+@pytest.mark.parametrize("home", ["home", "my job é", "100%20"])
+def test_unread_files_are_the_listing_minus_the_log(tmp_path, home):
+    source, run = tmp_path / home / "in put", tmp_path / home / "run-1"
     log = run / "queries" / "orders" / "sources" / "0"
     (source / "day=1").mkdir(parents=True)
     log.mkdir(parents=True)
@@ -184,7 +185,7 @@ def test_unread_files_are_the_listing_minus_the_log(tmp_path):
     progress = {
         "sources": [{"description": f"FileStreamSource[file:{source}]", "endOffset": {"logOffset": 0}}]
     }
-    meter = LagMeter(run.as_uri())
+    meter = LagMeter(f"file://{run}")
     assert meter.measure("orders", progress).files == 4
     (log / "0").write_text("v1\n" + entry("a.json", 0))
     assert meter.measure("orders", progress).files == 3
@@ -192,7 +193,7 @@ def test_unread_files_are_the_listing_minus_the_log(tmp_path):
     (log / "2").write_text("v1\n" + entry("c.json", 2))
     (log / ".2.tmp").write_text("")
     assert meter.measure("orders", progress).files == 1
-    assert LagMeter(run.as_uri()).measure("orders", progress).files == 1
+    assert LagMeter(f"file://{run}").measure("orders", progress).files == 1
 
 
 def test_metrics_say_nothing_about_what_is_unknown():

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from headrace.core.model import AttemptPhase, EarlierLineage, Ending
-from headrace.kube.pods import earlier_lineage_of, may_wait_for_volumes, mount_problem, observed_attempt
+from headrace.kube.pods import (
+    earlier_lineage_of,
+    executor_problem,
+    may_wait_for_volumes,
+    mount_problem,
+    observed_attempt,
+    why_evicted,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RUNNING = {"state": {"running": {}}}
@@ -217,6 +224,32 @@ def test_the_last_word_on_a_volume_names_the_field_it_comes_from():
     problem = mount_problem(told)
     assert problem is not None
     assert (problem.reason, problem.message) == ("FailedMount", f"spec.kafka.sasl: {no_key}")
+
+
+def test_keys_to_the_store_that_are_not_there_are_named_by_their_field():
+    told = event('MountVolume.SetUp failed for volume "s3-keys" : secret "late-keys" not found', 1)
+    problem = mount_problem([told])
+    assert problem is not None
+    assert problem.message == f"spec.checkpoint.s3.credentials: {told['message']}"
+
+
+def test_a_pod_that_was_evicted_for_its_disk_says_which_field_to_raise():
+    told = 'Usage of EmptyDir volume "{}" exceeds the limit "10Gi". '
+    over = {**ended_container(exitCode=137), "reason": "Evicted", "message": told.format("work")}
+    ended = seen(over).ended
+    assert ended is not None
+    assert ended.ending == Ending.EVICTED
+    assert ended.message.startswith('Usage of EmptyDir volume "work" exceeds the limit "10Gi": ')
+    assert ended.message.endswith("Raise spec.driver.scratch")
+    executor = {"phase": "Failed", "reason": "Evicted", "message": told.format("spark-local-dir-1")}
+    problem = executor_problem(a_pod(executor))
+    assert problem is not None
+    assert (problem.reason, problem.message[-28:]) == ("Evicted", "Raise spec.executors.scratch")
+
+
+def test_a_volume_of_the_users_own_is_not_ours_to_raise():
+    told = 'Usage of EmptyDir volume "models" exceeds the limit "1Gi".'
+    assert why_evicted({"reason": "Evicted", "message": told}, "driver") == told
 
 
 def test_other_volumes_speak_for_themselves():

@@ -21,6 +21,12 @@ def test_partitions_are_few_unless_the_manifest_says():
     assert conf({"state": {"partitions": 16}})["spark.sql.shuffle.partitions"] == "16"
 
 
+def test_the_memory_of_the_state_is_bounded_as_the_manifest_says():
+    key = "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"
+    assert conf({"state": {"memory": "256Mi"}})[key] == "256"
+    assert key not in conf({}), "Spark's own bound holds"
+
+
 def test_the_users_own_settings_win():
     assert conf({"sparkConf": {"spark.ui.enabled": "true"}})["spark.ui.enabled"] == "true"
 

@@ -68,11 +68,10 @@ def test_no_secret_is_in_the_config_map_or_the_pod():
     attempt = an_attempt(**FULL)
     text = json.dumps([config_map(attempt, PLATFORM), driver_pod(attempt, PLATFORM)])
     assert "fs.s3a.secret.key" not in text
-    variables = {
-        variable["name"]: variable
-        for variable in driver_pod(attempt, PLATFORM)["spec"]["containers"][0]["env"]
-    }
-    assert "value" not in variables["AWS_SECRET_ACCESS_KEY"]
+    containers = [
+        one for pod in pods(attempt) for one in [*pod.get("initContainers", ()), *pod["containers"]]
+    ]
+    assert not [each for one in containers for each in one.get("env", ()) if each["name"].startswith("AWS_")]
 
 
 def paths_in(section: Any) -> list[str]:
@@ -183,8 +182,63 @@ def test_the_longest_name_still_fits():
 
 def test_workload_identity_needs_no_keys():
     conf = run_json(an_attempt())["sparkConf"]
-    assert "WebIdentityToken" in conf["spark.hadoop.fs.s3a.aws.credentials.provider"]
+    assert conf["spark.hadoop.fs.s3a.aws.credentials.provider"].endswith(".DefaultCredentialsProvider")
     assert "spark.hadoop.fs.s3a.endpoint" not in conf
+
+
+KEYS = {
+    "secret": "keys",
+    "accessKeyId": "id",
+    "secretAccessKey": "key",
+    "sessionToken": "token",
+}
+
+
+def test_keys_come_as_files_to_all_that_reach_the_store_and_never_as_variables():
+    s3 = {**S3_CODE["checkpoint"]["s3"], "credentials": KEYS}
+    checkpoint = {"location": "s3://acme-streams/checkpoints", "s3": s3}
+    attempt = an_attempt(**{**S3_CODE, "checkpoint": checkpoint}, check_store=True)
+    conf = run_json(attempt)["sparkConf"]
+    assert conf["spark.hadoop.fs.s3a.aws.credentials.provider"] == "dev.headrace.FileCredentialsProvider"
+    assert conf["spark.hadoop.fs.s3a.classloader.isolation"] == "false"
+    assert conf["spark.hadoop.headrace.s3.credentials.file"] == "/etc/headrace/s3-keys"
+    reach = {"driver", "executor", "store", "code"}
+    for pod in pods(attempt):
+        (volume,) = [one for one in pod["volumes"] if one["name"] == "s3-keys"]
+        named = {item["path"]: item["key"] for item in volume["secret"]["items"]}
+        assert named == {"access_key_id": "id", "secret_access_key": "key", "session_token": "token"}
+        assert "optional" not in volume["secret"]
+        for one in [*pod.get("initContainers", ()), *pod["containers"]]:
+            assert ("s3-keys" in [mount["name"] for mount in one["volumeMounts"]]) == (one["name"] in reach)
+            assert not [each for each in one.get("env", ()) if "valueFrom" in each]
+            if one["name"] in ("store", "code"):
+                assert "--s3-credentials=/etc/headrace/s3-keys" in one["command"]
+
+
+def scratch_limits(pod: dict[str, Any]) -> dict[str, str]:
+    names = ("tmp", "work", "spark-local-dir-1")
+    return {one["name"]: one["emptyDir"]["sizeLimit"] for one in pod["volumes"] if one["name"] in names}
+
+
+def test_what_a_pod_may_write_to_the_disk_of_its_node_is_bounded():
+    driver, executor = pods(an_attempt(driver={"scratch": "5Gi"}, executors={"scratch": "50Gi"}))
+    assert scratch_limits(driver) == {"tmp": "5Gi", "work": "5Gi"}
+    assert scratch_limits(executor) == {"tmp": "50Gi", "work": "50Gi", "spark-local-dir-1": "50Gi"}
+    # Where the driver's environment tells Spark that the executors' lies.
+    (main,) = driver["containers"]
+    place = {each["name"]: each.get("value") for each in main["env"]}["SPARK_LOCAL_DIRS"]
+    assert {"name": "spark-local-dir-1", "mountPath": place} in executor["containers"][0]["volumeMounts"]
+    assert set(scratch_limits(pods(an_attempt())[1]).values()) == {"10Gi"}
+
+
+def test_a_local_directory_of_the_users_own_takes_the_place_of_ours():
+    claim = {"name": "spark-local-dir-1", "persistentVolumeClaim": {"claimName": "fast"}}
+    mount = {"name": "spark-local-dir-1", "mountPath": "/fast"}
+    _, executor = pods(an_attempt(executors={"volumes": [claim], "volumeMounts": [mount]}))
+    assert [one for one in executor["volumes"] if one["name"] == "spark-local-dir-1"] == [claim]
+    mounts = executor["containers"][0]["volumeMounts"]
+    (kept,) = [one for one in mounts if one["name"] == "spark-local-dir-1"]
+    assert kept["mountPath"] == "/fast"
 
 
 json_values = st.recursive(

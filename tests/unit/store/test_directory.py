@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace_jobs.store import Store, open_store
+from headrace_jobs.store import Store, directory_url, local_directory, open_store
 from headrace_jobs.store.directory import DirectoryStore
 from headrace_jobs.store.errors import (
     BadLocationError,
@@ -59,6 +59,17 @@ def test_bad_locations_are_refused_with_the_fix(url: str, says: str) -> None:
         open_store(url)
 
 
+@pytest.mark.parametrize("name", ["my job é", "100%", "a%20b", "what?", "#1"])
+def test_a_directory_of_any_name_is_the_one_that_its_url_leads_to(name: str, tmp_path: Path) -> None:
+    """Spark is given the same text, and takes it as it is: nothing may be escaped on the way."""
+    url = directory_url(tmp_path / name)
+    assert url == f"file://{tmp_path}/{name}"
+    assert local_directory(url) == local_directory(f"file:{tmp_path}/{name}") == tmp_path / name
+    open_store(url).put("run-1/key", b"x")
+    assert (tmp_path / name / "run-1/key").read_bytes() == b"x"
+    assert open_store(url).url == url
+
+
 def test_keys_cannot_leave_the_store(tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "store"))
     for key in ("../outside", "/etc/passwd", "a/../../outside", ""):
@@ -81,6 +92,35 @@ def test_errors_of_the_disk_say_what_to_do(
     with pytest.raises(error, match=r"free some|give the user"):
         open_store(str(tmp_path)).put("a", b"x")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("link", [True, False])
+@pytest.mark.parametrize(
+    "write", [lambda store: store.put("a/b/c", b"x"), lambda store: store.put_if_absent("a/b/c", b"x")]
+)
+def test_a_new_file_is_on_the_disk_with_its_name_and_the_names_of_its_directories(
+    write: Callable[[Store], None], link: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the power goes, what was not synced goes; here: what a directory held when it was last synced."""
+    kept: dict[str, list[str]] = {}
+    really_sync = os.fsync
+
+    def sync(descriptor: int) -> None:
+        place = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if place.is_dir():
+            kept[place.relative_to(tmp_path).as_posix()] = os.listdir(place)  # noqa: PTH208
+        really_sync(descriptor)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fsync", sync)
+    if not link:
+        monkeypatch.setattr(os, "link", refuse)
+    write(open_store(str(tmp_path)))
+    assert kept["."] == ["a"]
+    assert kept["a"] == ["b"]
+    assert "c" in kept["a/b"]
 
 
 def test_the_probe_finds_a_server_that_ignores_the_condition(tmp_path: Path) -> None:

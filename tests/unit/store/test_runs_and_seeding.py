@@ -19,6 +19,7 @@ from headrace_jobs.store import (
 )
 from headrace_jobs.store.directory import DirectoryStore
 from headrace_jobs.store.errors import SourceChangedError
+from headrace_jobs.store.runs import tell_sink
 from headrace_jobs.store.seed import SeedError
 
 
@@ -88,6 +89,23 @@ def test_seeding_an_empty_run_is_a_run_from_nothing(store: Store) -> None:
     seed = seed_run(store, 1, 2)
     assert (seed.objects, seed.batches) == (0, {})
     assert is_seeded(store, 2)
+
+
+def test_a_run_whose_queries_left_nothing_is_no_run_from_nothing(store: Store) -> None:
+    """Its checkpoints lie elsewhere: a copy of nothing would lose the state in silence."""
+    claim_attempt(store, 1, 1, {})
+    tell_sink(store, 1, "orders", "ForeachBatchSink")
+    with pytest.raises(SeedError, match="ran the queries orders and holds no checkpoint of any"):
+        seed_run(store, 1, 2)
+    assert not is_seeded(store, 2)
+
+
+def test_a_run_that_has_lost_what_it_was_seeded_with_seeds_no_other(store: Store) -> None:
+    a_checkpoint(store)
+    seed_run(store, 1, 2)
+    store.delete_tree("run-2/queries")
+    with pytest.raises(SeedError, match="run-2 ran the queries orders"):
+        seed_run(store, 2, 3)
 
 
 def test_a_broken_off_seeding_goes_on_and_drops_what_was_purged_meanwhile(store: Store) -> None:

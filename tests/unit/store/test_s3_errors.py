@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 from urllib3.exceptions import NameResolutionError, NewConnectionError
 
 from headrace_jobs.store.errors import StoreError
-from headrace_jobs.store.retry import TransientError
+from headrace_jobs.store.retry import RetryPolicy, TransientError
+from headrace_jobs.store.s3 import S3Store
 from headrace_jobs.store.s3_errors import translated
+from headrace_jobs.store.s3_options import S3Options
 
 WHERE = {"action": "write", "bucket": "b", "where": "s3://b/k", "endpoint": "https://s3.example"}
 
@@ -19,8 +23,10 @@ def answer(status: int, code: str, **headers: str) -> boto.ClientError:
     return boto.ClientError({"Error": {"Code": code}, "ResponseMetadata": metadata}, "PutObject")  # type: ignore[arg-type]
 
 
-def unknown_name() -> Exception:
-    reason = NameResolutionError("nowhere.invalid", None, OSError("Name or service not known"))  # type: ignore[arg-type]
+def unknown_name(code: int = socket.EAI_NONAME, says: str = "Name or service not known") -> Exception:
+    cause = socket.gaierror(code, says)
+    reason = NameResolutionError("nowhere.invalid", None, cause)  # type: ignore[arg-type]
+    reason.__cause__ = cause  # as urllib3 raises it
     return boto.EndpointConnectionError(endpoint_url="https://nowhere.invalid", error=reason)
 
 
@@ -76,6 +82,7 @@ def test_what_will_not_pass_is_said_at_once(error: Exception, reason: str, says:
         answer(409, "ConditionalRequestConflict"),
         answer(429, "TooManyRequests"),
         refused_connection(),
+        unknown_name(socket.EAI_AGAIN, "Temporary failure in name resolution"),
         boto.ReadTimeoutError(endpoint_url="https://s3.example", error="timed out"),
         boto.ConnectionClosedError(endpoint_url="https://s3.example"),
     ],
@@ -87,6 +94,27 @@ def test_what_may_pass_is_tried_again_and_then_called_unavailable(error: Excepti
     assert isinstance(result.final, StoreError)
     assert result.final.reason == "Unavailable"
     assert "s3://b/k does not answer" in str(result.final)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [(socket.EAI_AGAIN, "Unavailable"), (socket.EAI_NONAME, "WrongEndpoint")]
+)
+def test_a_name_server_that_is_away_is_no_wrong_endpoint(
+    code: int, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it really comes, through urllib3 and botocore."""
+
+    def resolve(*_: object, **__: object) -> None:
+        raise socket.gaierror(code, "told by the resolver")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    options = S3Options(endpoint="http://s3.example:1", path_style=True)
+    store = S3Store("b", "x", options, policy=RetryPolicy(deadline_seconds=0))
+    with pytest.raises(StoreError) as raised:
+        store.put("a", b"")
+    assert raised.value.reason == reason
 
 
 def test_our_own_faults_are_not_dressed_up() -> None:

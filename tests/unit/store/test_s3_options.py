@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,7 @@ def test_no_setting_ever_holds_a_key(tmp_path: Path) -> None:
     ]
     assert spark_conf(options)["spark.hadoop.headrace.s3.credentials.file"] == str(tmp_path / "credentials")
     assert spark_conf(options)["spark.hadoop.fs.s3a.aws.credentials.provider"].startswith("dev.headrace.")
+    assert options_in(spark_conf(options)).credentials_file == tmp_path / "credentials"
 
 
 def write(path: Path, access: str, secret: str) -> None:
@@ -82,9 +84,83 @@ def test_replaced_keys_are_used_from_the_next_request_on(tmp_path: Path) -> None
 
 def test_a_bad_credentials_file_is_named_without_its_content(tmp_path: Path) -> None:
     path = tmp_path / "credentials"
-    with pytest.raises(CredentialsFileError, match="cannot be read"):
+    with pytest.raises(CredentialsFileError, match="it is missing"):
         FileCredentials(path).get_frozen_credentials()
-    path.write_text("[default]\naws_secret_access_key = hunter2\n")
-    with pytest.raises(CredentialsFileError, match="in it has no 'aws_access_key_id'") as raised:
-        FileCredentials(path).get_frozen_credentials()
+    for content, says in (
+        (b"[default]\naws_secret_access_key = hunter2\n", "in it has no 'aws_access_key_id'"),
+        (b"aws_secret_access_key = hunter2\n", "not in the AWS profile format"),
+        (b"[default]\nhunter2\n", "not in the AWS profile format"),
+        (b"hunter2\xff", "cannot be read"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(CredentialsFileError, match=says) as raised:
+            FileCredentials(path).get_frozen_credentials()
+        assert "hunter2" not in "".join(traceback.format_exception(raised.value))
+
+
+class MountedSecret:
+    """Files as the kubelet lays them out: all are swapped at once, by one link."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory, self._versions = directory, 0
+        directory.mkdir()
+
+    def hold(self, **files: str) -> None:
+        self._versions += 1
+        version = self.directory / f"..version_{self._versions}"
+        version.mkdir()
+        for name, text in files.items():
+            (version / name).write_text(text)
+            link = self.directory / name
+            if not link.is_symlink():
+                link.symlink_to(f"..data/{name}")
+        fresh = self.directory / "..data_tmp"
+        fresh.symlink_to(version.name)
+        fresh.replace(self.directory / "..data")
+
+
+def test_a_rotated_secret_is_used_from_the_next_request_on(tmp_path: Path) -> None:
+    secret = MountedSecret(tmp_path / "keys")
+    secret.hold(access_key_id="A", secret_access_key="a%b=c\n")
+    credentials = FileCredentials(secret.directory)
+    assert credentials.get_frozen_credentials()[:3] == ("A", "a%b=c", None)
+    secret.hold(access_key_id="B", secret_access_key="b", session_token="t")
+    assert credentials.get_frozen_credentials()[:3] == ("B", "b", "t")
+    (secret.directory / "..data").unlink()
+    assert credentials.get_frozen_credentials()[:3] == ("B", "b", "t"), "a Secret that is swapped is no error"
+
+
+def test_keys_of_two_versions_never_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = MountedSecret(tmp_path / "keys")
+    secret.hold(access_key_id="A", secret_access_key="a")
+    credentials = FileCredentials(secret.directory)
+    really_read = Path.read_text
+
+    def rotated_meanwhile(path: Path, **how: str) -> str:
+        text = really_read(path, **how)
+        if path.name == "access_key_id" and text == "A":
+            secret.hold(access_key_id="B", secret_access_key="b")
+        return text
+
+    monkeypatch.setattr(Path, "read_text", rotated_meanwhile)
+    assert credentials.get_frozen_credentials()[:2] == ("A", "a")
+    assert credentials.get_frozen_credentials()[:2] == ("B", "b")
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({}, "access_key_id is .*it is missing"),
+        ({"access_key_id": "hunter2"}, "secret_access_key is .*it is missing"),
+        (
+            {"access_key_id": "hunter2", "secret_access_key": "\n"},
+            "secret_access_key is .*it is empty",
+        ),
+    ],
+)
+def test_a_key_that_is_not_in_the_secret_is_named(tmp_path: Path, files: dict[str, str], says: str) -> None:
+    secret = MountedSecret(tmp_path / "keys")
+    secret.hold(**files)
+    with pytest.raises(CredentialsFileError, match=says) as raised:
+        FileCredentials(secret.directory).get_frozen_credentials()
     assert "hunter2" not in str(raised.value)

@@ -16,9 +16,9 @@ from headrace.core.manifests.places import (
     FETCHED,
     RUN_FILE,
     RUN_FILES,
+    SPARK_LOCAL,
     TOKEN,
     UI_PORT,
-    WORK,
 )
 from headrace.core.manifests.pod import CONTAINER_SECURITY, container, patched, pod_spec, without_empty
 from headrace.core.manifests.requirements import (
@@ -28,6 +28,7 @@ from headrace.core.manifests.requirements import (
     requirements_volumes,
 )
 from headrace.core.manifests.run_file import TERMINATION_MESSAGE
+from headrace.core.manifests.s3_keys import keys_mounts, keys_volumes
 from headrace.core.manifests.sizes import resources
 from headrace.core.manifests.trust import trust_env, trust_mounts, trust_volumes
 
@@ -66,6 +67,7 @@ def _driver(attempt: DriverAttempt, platform: Platform) -> Manifest:
         {"name": "run", "mountPath": RUN_FILES, "readOnly": True},
         {"name": "token", "mountPath": TOKEN, "readOnly": True},
         *kafka_mounts(attempt.spec.kafka),
+        *keys_mounts(attempt.spec),
     ]
     mounts += [*trust_mounts(attempt.spec), *requirements_mounts(attempt)]
     if fetched_files(attempt.spec.application):
@@ -73,12 +75,11 @@ def _driver(attempt: DriverAttempt, platform: Platform) -> Manifest:
     if attempt.code:
         mounts.append({"name": "code", "mountPath": CODE, "readOnly": True})
     return container(
-        attempt.spec,
         attempt.spec.driver,
         name="driver",
         env=[
             *python_path(attempt, CARRIED),
-            {"name": "SPARK_LOCAL_DIRS", "value": f"{WORK}/spark"},
+            {"name": "SPARK_LOCAL_DIRS", "value": SPARK_LOCAL},
             {"name": "PYTHONUNBUFFERED", "value": "1"},
             *trust_env(attempt.spec),
         ],
@@ -129,6 +130,7 @@ def _volumes(attempt: DriverAttempt) -> list[Manifest]:
         {"name": "run", "configMap": {"name": attempt.name}},
         {"name": "token", "secret": {"secretName": attempt.name}},
         *kafka_volumes(attempt.spec.kafka),
+        *keys_volumes(attempt.spec),
     ]
     volumes += [*trust_volumes(attempt.spec), *requirements_volumes(attempt)]
     if fetched_files(attempt.spec.application):

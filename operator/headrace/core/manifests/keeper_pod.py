@@ -32,8 +32,9 @@ from headrace.core.manifests.ownership import (
     owned_metadata,
     savepoint_owner,
 )
-from headrace.core.manifests.places import FETCHED, S3_CA
+from headrace.core.manifests.places import FETCHED, S3_CA, S3_KEYS
 from headrace.core.manifests.pod import container, pod_spec, without_empty
+from headrace.core.manifests.s3_keys import keys_mounts, keys_volumes
 from headrace.core.manifests.trust import TRUST_STORE, ca_mounts, ca_volumes, has_ca, trust_mounts
 
 KEEPER_ROLE = "keeper"
@@ -276,7 +277,7 @@ def store_check(attempt: DriverAttempt, platform: Platform) -> Manifest:
         f"--run={attempt.run}",
         *_s3_flags(attempt.spec),
     ]
-    return _keeper(attempt.spec, platform, STORE_CHECK, command, mounts=[])
+    return _keeper(attempt.spec, platform, STORE_CHECK, command, mounts=keys_mounts(attempt.spec))
 
 
 def code_fetch(attempt: DriverAttempt, platform: Platform) -> list[Manifest]:
@@ -297,7 +298,7 @@ def code_fetch(attempt: DriverAttempt, platform: Platform) -> list[Manifest]:
         *sources,
         *_s3_flags(attempt.spec),
     ]
-    mounts: list[Manifest] = [{"name": FETCHED_VOLUME, "mountPath": FETCHED}]
+    mounts = [*keys_mounts(attempt.spec), {"name": FETCHED_VOLUME, "mountPath": FETCHED}]
     return [_keeper(attempt.spec, platform, CODE_FETCH, command, mounts=mounts)]
 
 
@@ -320,8 +321,8 @@ def _pod(metadata: Manifest, spec: StreamJobSpec, platform: Platform, command: l
             {
                 **pod_spec(
                     settings,
-                    _keeper(spec, platform, KEEPER_CONTAINER, command, mounts=[]),
-                    volumes=ca_volumes(spec),
+                    _keeper(spec, platform, KEEPER_CONTAINER, command, mounts=keys_mounts(spec)),
+                    volumes=[*ca_volumes(spec), *keys_volumes(spec, optional=True)],
                 ),
                 "serviceAccountName": settings.service_account or platform.service_account,
                 "imagePullSecrets": [{"name": secret.name} for secret in spec.image_pull_secrets],
@@ -342,7 +343,6 @@ def _keeper(
 ) -> Manifest:
     """`settings` are those of the pod that it is a container of; mostly the driver's."""
     return container(
-        spec,
         settings or spec.driver,
         name=name,
         env=[{"name": "PYTHONPATH", "value": _CARRIED_IN_IMAGE}],
@@ -372,5 +372,6 @@ def _s3_flags(spec: StreamJobSpec) -> list[str]:
     switches = [
         *(["--s3-path-style"] if path_style else []),
         *([f"--s3-ca={S3_CA}"] if s3.ca is not None else []),
+        *([f"--s3-credentials={S3_KEYS}"] if s3.credentials is not None else []),
     ]
     return [*given, *switches]

@@ -6,11 +6,13 @@ CODE = "/etc/headrace/code"  # Application files that the run pinned in the Conf
 FETCHED = "/opt/headrace-code"  # Application files from S3, put there by an init container.
 REQUIREMENTS = "/opt/headrace-requirements"  # Packages that pip has installed, likewise.
 S3_CA = "/etc/headrace/s3-ca/ca.crt"  # Authorities of the S3 server, in PEM.
+S3_KEYS = "/etc/headrace/s3-keys"  # Access keys of the S3 server, a file for each.
 TRUST = "/opt/headrace-trust"  # What the JVM trusts, when that is more than Java's own list.
 TOKEN = "/etc/headrace/token"  # noqa: S105 (a directory, not a token)
 KAFKA = "/etc/headrace/kafka"  # Kafka's Secrets, in executors too.
 IMAGE_CODE = "/opt/app"  # Where relative paths of an application lead, in the image.
 WORK = "/work"  # Writable; everything else in the container is not, but /tmp.
+SPARK_LOCAL = f"{WORK}/spark"  # Shuffle files, and the local copy of the state.
 
 RUN_FILE = "run.json"
 EXECUTOR_TEMPLATE = "executor.json"

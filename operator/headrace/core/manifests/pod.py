@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from headrace.api import StreamJobSpec
 from headrace.api.model import ApiModel
 from headrace.api.pods import PodSettings
 from headrace.core.manifests.ownership import Manifest
@@ -18,11 +17,15 @@ CONTAINER_SECURITY: Manifest = {
     "capabilities": {"drop": ["ALL"]},
 }
 
-_SCRATCH_VOLUMES: list[Manifest] = [{"name": "tmp", "emptyDir": {}}, {"name": "work", "emptyDir": {}}]
 _SCRATCH_MOUNTS: list[Manifest] = [
     {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 (the pod's own)
     {"name": "work", "mountPath": WORK},
 ]
+
+
+def scratch(name: str, settings: PodSettings) -> Manifest:
+    """Bounded: else one pod could fill the disk of its node, and its neighbours would be evicted with it."""
+    return {"name": name, "emptyDir": {"sizeLimit": str(settings.scratch_limit)}}
 
 
 def pod_spec(settings: PodSettings, container: Manifest, *, volumes: list[Manifest]) -> Manifest:
@@ -30,7 +33,7 @@ def pod_spec(settings: PodSettings, container: Manifest, *, volumes: list[Manife
         "containers": [container],
         "enableServiceLinks": False,
         "securityContext": merged(_POD_SECURITY, settings.pod_security_context or {}),
-        "volumes": [*_SCRATCH_VOLUMES, *volumes, *_plain(settings.volumes)],
+        "volumes": [scratch("tmp", settings), scratch("work", settings), *volumes, *_plain(settings.volumes)],
         "nodeSelector": settings.node_selector,
         "tolerations": _plain(settings.tolerations),
         "affinity": settings.affinity,
@@ -41,7 +44,6 @@ def pod_spec(settings: PodSettings, container: Manifest, *, volumes: list[Manife
 
 
 def container(
-    spec: StreamJobSpec,
     settings: PodSettings,
     *,
     name: str,
@@ -54,36 +56,13 @@ def container(
         {
             "name": name,
             "workingDir": WORK,
-            "env": [
-                {"name": "HOME", "value": WORK},
-                *store_credentials(spec),
-                *env,
-                *_plain(settings.env),
-            ],
+            "env": [{"name": "HOME", "value": WORK}, *env, *_plain(settings.env)],
             "envFrom": _plain(settings.env_from),
             "volumeMounts": [*_SCRATCH_MOUNTS, *mounts, *_plain(settings.volume_mounts)],
             "securityContext": merged(CONTAINER_SECURITY, settings.security_context or {}),
             **more,
         }
     )
-
-
-def store_credentials(spec: StreamJobSpec) -> list[Manifest]:
-    """By reference: only the pods of the job ever see the keys."""
-    s3 = spec.checkpoint.s3
-    if s3 is None or s3.credentials is None:
-        return []
-    keys = s3.credentials
-    variables = {
-        "AWS_ACCESS_KEY_ID": keys.access_key_id,
-        "AWS_SECRET_ACCESS_KEY": keys.secret_access_key,
-        "AWS_SESSION_TOKEN": keys.session_token,
-    }
-    return [
-        {"name": name, "valueFrom": {"secretKeyRef": {"name": keys.secret, "key": key}}}
-        for name, key in variables.items()
-        if key is not None
-    ]
 
 
 def patched(pod: Manifest, settings: PodSettings) -> Manifest:

@@ -43,7 +43,6 @@ def requirements_installer(
     }
     return [
         container(
-            attempt.spec,
             settings,
             name=INSTALLER,
             env=[],

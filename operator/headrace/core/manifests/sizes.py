@@ -8,7 +8,6 @@ from headrace.api.pods import PodSettings
 from headrace.core.manifests.attempt import Manifest
 
 _MEBIBYTE = 2**20
-_LEAST_OVERHEAD_MIB = 384
 
 
 @dataclass(frozen=True)
@@ -20,13 +19,10 @@ class MemoryShares:
 
 
 def memory_shares(settings: PodSettings) -> MemoryShares:
-    """Python workers and RocksDB live beside the heap: 40 % for them unless the manifest says otherwise."""
+    """Python workers and RocksDB live beside the heap."""
     total = settings.memory.bytes // _MEBIBYTE
-    if settings.memory_overhead is not None:
-        overhead = settings.memory_overhead.bytes // _MEBIBYTE
-    else:
-        # A very small container still gets a heap.
-        overhead = min(max(total * 2 // 5, _LEAST_OVERHEAD_MIB), total // 2)
+    given = settings.memory_overhead
+    overhead = (given.bytes if given is not None else settings.default_overhead_bytes) // _MEBIBYTE
     return MemoryShares(heap_mib=total - overhead, overhead_mib=overhead)
 
 

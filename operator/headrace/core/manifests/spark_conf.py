@@ -12,6 +12,7 @@ from headrace.core.manifests.places import (
     EXECUTOR_TEMPLATE,
     RUN_FILES,
     S3_CA,
+    S3_KEYS,
     UI_PORT,
 )
 from headrace.core.manifests.sizes import memory_shares
@@ -19,7 +20,8 @@ from headrace.core.manifests.sizes import memory_shares
 EXECUTOR_CONTAINER = "executor"
 
 _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-_SDK_CREDENTIALS = "software.amazon.awssdk.auth.credentials"
+_DEFAULT_CHAIN = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+_KEYS_FROM_FILES = "dev.headrace.FileCredentialsProvider"
 
 
 def spark_conf(attempt: DriverAttempt, platform: Platform) -> dict[str, str]:
@@ -103,21 +105,14 @@ def _state(attempt: DriverAttempt) -> dict[str, str]:
 
 
 def _store(s3: S3, store: str) -> dict[str, str]:
-    """How Hadoop's S3 client reaches the store. The keys themselves come by environment, never from here."""
+    """How Hadoop's S3 client reaches the store. The keys themselves come as files, never from here."""
     if not store.startswith("s3://"):
         return {}
-    providers = (
-        [f"{_SDK_CREDENTIALS}.EnvironmentVariableCredentialsProvider"]
-        if s3.credentials is not None
-        else [
-            f"{_SDK_CREDENTIALS}.WebIdentityTokenFileCredentialsProvider",
-            f"{_SDK_CREDENTIALS}.ContainerCredentialsProvider",
-            "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider",
-        ]
-    )
     path_style = s3.path_style if s3.path_style is not None else s3.endpoint is not None
     conf = {
-        "aws.credentials.provider": ",".join(providers),
+        "aws.credentials.provider": _DEFAULT_CHAIN if s3.credentials is None else _KEYS_FROM_FILES,
+        # Else S3A looks for our provider only where it was loaded from itself: among Spark's own jars.
+        "classloader.isolation": None if s3.credentials is None else "false",
         "path.style.access": str(path_style).lower(),
         "endpoint": s3.endpoint,
         # A custom endpoint has no region to be found out, but requests are signed with one.
@@ -126,9 +121,15 @@ def _store(s3: S3, store: str) -> dict[str, str]:
     if s3.encryption is not None:
         conf["encryption.algorithm"] = {"SSE-S3": "AES256", "SSE-KMS": "SSE-KMS"}[s3.encryption.type]
         conf["encryption.key"] = s3.encryption.kms_key_id
-    # For those who reach the store without the JVM: the JVM's own trust comes by environment.
-    ca = {"spark.hadoop.headrace.s3.ca.file": S3_CA} if s3.ca is not None else {}
-    return {f"spark.hadoop.fs.s3a.{key}": value for key, value in conf.items() if value is not None} | ca
+    files = {
+        "credentials.file": S3_KEYS if s3.credentials is not None else None,
+        # For those who reach the store without the JVM: the JVM's own trust comes by environment.
+        "ca.file": S3_CA if s3.ca is not None else None,
+    }
+    named = {f"fs.s3a.{key}": value for key, value in conf.items()} | {
+        f"headrace.s3.{key}": value for key, value in files.items()
+    }
+    return {f"spark.hadoop.{key}": value for key, value in named.items() if value is not None}
 
 
 def _jars(attempt: DriverAttempt) -> dict[str, str]:

@@ -68,7 +68,7 @@ final class DirectoryFiles implements CheckpointFiles {
 
     @Override
     public void makeDirectory(Path path) throws IOException {
-        Files.createDirectories(toLocal(path), new FileAttribute[0]);
+        createDurably(toLocal(path));
     }
 
     @Override
@@ -111,6 +111,33 @@ final class DirectoryFiles implements CheckpointFiles {
         return new File(path.toUri().getPath()).toPath();
     }
 
+    /** A directory whose own name is not on the disk takes its files with it when the power goes. */
+    private static void createDurably(java.nio.file.Path directory) throws IOException {
+        java.nio.file.Path there = directory;
+        while (!Files.exists(there, new LinkOption[0])) {
+            there = there.getParent();
+        }
+        Files.createDirectories(directory, new FileAttribute[0]);
+        for (java.nio.file.Path made = directory; !made.equals(there); made = made.getParent()) {
+            sync(made.getParent());
+        }
+    }
+
+    /** A file is on the disk when its content is, and its name: that is in the directory. */
+    private static void sync(java.nio.file.Path directory) throws IOException {
+        FileChannel channel = FileChannel.open(directory, new OpenOption[] {StandardOpenOption.READ});
+        try {
+            channel.force(true);
+        } catch (IOException e) {
+            // What file systems say that know no such thing; they have their own ways.
+            if (!"Invalid argument".equals(e.getMessage())) {
+                throw e;
+            }
+        } finally {
+            channel.close();
+        }
+    }
+
     private static boolean isArtefact(String name) {
         return name.startsWith(".") && (name.endsWith(".crc") || isTemporary(name) || name.equals(LOCK_NAME));
     }
@@ -145,7 +172,7 @@ final class DirectoryFiles implements CheckpointFiles {
             try {
                 return new FileOutputStream(path.toFile());
             } catch (FileNotFoundException missingParent) {
-                Files.createDirectories(path.getParent(), new FileAttribute[0]);
+                createDurably(path.getParent());
                 return new FileOutputStream(path.toFile());
             }
         }
@@ -168,6 +195,7 @@ final class DirectoryFiles implements CheckpointFiles {
             } else {
                 moveUnderLock();
             }
+            sync(target.getParent());
         }
 
         @Override

@@ -74,9 +74,18 @@ final class LogEntry {
         return name.equals("offsets") || name.equals("commits") || name.equals("_spark_metadata");
     }
 
+    /**
+     * {@code queries/<query>/sources/<source>}, and nothing else that is called sources: not a query of that name,
+     * nor the output of a file sink, whose log ends a batch.
+     */
     private static boolean isSourceLog(Path path) {
-        Path parent = path.getParent();
-        return parent != null && parent.getName().equals("sources");
+        Path sources = path.getParent();
+        Path query = sources == null ? null : sources.getParent();
+        Path queries = query == null ? null : query.getParent();
+        return queries != null
+                && sources.getName().equals("sources")
+                && queries.getName().equals("queries")
+                && !path.getName().equals("_spark_metadata");
     }
 
     private static boolean isNumbered(String name) {

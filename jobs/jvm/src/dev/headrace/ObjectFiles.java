@@ -6,6 +6,7 @@ import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -170,12 +171,23 @@ final class ObjectFiles implements CheckpointFiles {
         /** True when the object that refused us is the one we made: the client's retry met its own first PUT. */
         private boolean isOurs(IOException refused) throws IOException {
             try {
-                byte[] found = fs.getXAttr(path, "header." + WRITER_HEADER);
+                byte[] found = writerOf(fs.getXAttrs(path));
                 return found != null && Arrays.equals(found, id.getBytes(StandardCharsets.UTF_8));
             } catch (FileNotFoundException gone) {
                 // A conflict with a write that came to nothing: no rival, but not written either.
                 throw refused;
             }
+        }
+
+        /** Names of headers have no case, and a proxy before the server may write them as it likes. */
+        private static byte[] writerOf(Map headers) {
+            for (Iterator names = headers.keySet().iterator(); names.hasNext(); ) {
+                String name = (String) names.next();
+                if (name.equalsIgnoreCase("header." + WRITER_HEADER)) {
+                    return (byte[]) headers.get(name);
+                }
+            }
+            return null;
         }
 
         private static boolean isRefusedPrecondition(Throwable failed) {
