@@ -11,6 +11,7 @@ from tests.sim.upgrades import (
     is_true,
     outcomes,
     running,
+    tick,
     to_trial,
     upgraded,
     versions,
@@ -204,6 +205,26 @@ def test_state_that_the_old_version_cannot_read_is_left_behind_under_a_new_linea
     assert world.stream.sink.lost() == []
     assert world.stream.sink.repeated() > 0  # and that is said
     assert outcomes(world)[:2] == [(3, "RolledBack"), (2, "RolledBack")]
+    is_quiet(world)
+
+
+@pytest.mark.parametrize(("bad", "way"), [("crash-after-0", "Carried"), ("crash-after-2", "Forward")])
+def test_offsets_that_the_old_version_cannot_go_on_from_are_left_behind(bad, way):
+    """Of other topics, say: its state is fine, and yet each attempt would fail in the same way."""
+    world = to_trial(bad)
+    while world.status.run.number == 2 or world.driver is None or world.driver.run == 2:
+        tick(world)
+    world.driver_ends(
+        Ending.QUERY_FAILED,
+        "Partitions Set(other-0) have been deleted",
+        error_class="KAFKA_DATA_LOSS.PARTITIONS_DELETED",
+    )
+    world.settle()
+    assert versions(world) == ["code-1", bad, "code-1", "code-1"]
+    assert (ways(world, 3), ways(world, 4)) == ([way], ["Rewound"])
+    assert "could not go on from what run 2 left" in condition(world, "RolledBack").message
+    assert world.status.last_stable.run == 4
+    assert world.stream.sink.lost() == []
     is_quiet(world)
 
 

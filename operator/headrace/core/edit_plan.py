@@ -318,6 +318,7 @@ _FINDS = (
     "a plan that Spark refuses; sources that cannot be read",
     "state that does not fit: other keys, types, aggregates or stateful operators",
     "state that Spark accepts, but that means something else (a sum that becomes a max)",
+    "other topics, directories or tables than those that the offsets so far are of",
     "errors of UDFs and parsing on the replayed rows; memory that does not suffice for them",
 )
 _MISSES = (

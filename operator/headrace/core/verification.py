@@ -238,13 +238,13 @@ def _roll_back(context: Context, operation: Operation, problem: Problem) -> Deci
 
 def _failed_rollback(context: Context, operation: Operation, problem: Problem) -> Decision:
     rejected, version = context.status.rejected, operation.version_of
-    if not rollback.cannot_read_state(context, operation) or version is None:
+    if not rollback.cannot_go_on(context, operation) or version is None:
         return keep_alive(context.with_status(context.status.model_copy(update={"operation": None})))
     run, last = context.status.run, context.status.last_termination
     assert run is not None and last is not None  # it has ended so
     why = Problem(
         rejected.reason if rejected is not None else problem.reason,
-        f"could not read the state of run {operation.from_run}: {last.message}",
+        f"could not go on from what run {operation.from_run} left: {last.message}",
     )
     return rollback.begin(
         context,
