@@ -90,8 +90,8 @@ class World:
     stream: Stream = field(default_factory=Stream)
     # That of the image that drivers start with.
     spark_version: str = "4.2.1"
-    # What waits in the sources, if anybody knew.
-    backlog: int | None = None
+    # What waited for the batches of each run, if anybody knew.
+    waited: dict[int, tuple[int, ...]] = field(default_factory=dict)
     recheck_at: datetime | None = None
     said: list[str] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
@@ -174,7 +174,7 @@ class World:
             committed_batch=None if driver.hangs else self.stream.last(f"run-{driver.run}").commits,
             busy=driver.hangs,
             stuck=driver.stuck,
-            lag_rows=self.backlog,
+            waited=self.waited.get(driver.run, ()),
         )
 
     def pass_once(self) -> bool:

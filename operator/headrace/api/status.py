@@ -251,7 +251,7 @@ class Operation(StatusModel):
     )
     problem: str | None = plain_field("Why the new run failed its verification.", default=None)
     backlog: int | None = plain_field(
-        "Rows that were waiting when its verification began; none where nobody knows.", default=None, ge=0
+        "Rows that usually wait for a batch of the old version; none where nobody knows.", default=None, ge=0
     )
     started_at: Timestamp | None = plain_field("When it began.", default=None)
     step_at: Timestamp | None = plain_field("When its step began.", default=None)

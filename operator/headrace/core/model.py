@@ -130,6 +130,8 @@ class QueryReport:
     busy: bool = False
     # Rows that wait in its sources; None where nobody knows.
     lag_rows: int | None = None
+    # Rows that waited when its batches were planned, over the life of the attempt, oldest first.
+    waited: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,6 +61,7 @@ def begin(
         state_run=handover if empty else None,
         handover=None if empty else handover,
         rewind=rewind,
+        backlog=under_way.backlog if under_way is not None else None,
         started_at=context.now,
     )
     if under_way is not None and not under_way.on_trial and under_way.step == "Seeding":

@@ -32,7 +32,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from headrace.api import Activation, Change, Operation
-from headrace.core import gates, rehearsal, repartition, warm
+from headrace.core import backlog, gates, rehearsal, repartition, warm
 from headrace.core.actions import DrainAttempt, PinRun
 from headrace.core.changes import ChangePlan, classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled, stalled_facts
@@ -63,6 +63,7 @@ def begin(context: Context, why: str, changes: ChangePlan | None = None) -> Deci
         revision=context.wanted_revision,
         reason=why,
         changes=tuple(each.path for each in changes.changed)[:_MOST_CHANGES] if changes is not None else (),
+        backlog=backlog.usual(context.current.queries) if context.current is not None else None,
         back_to=target,
         handover=target if common and not stateless else None,
         without_state=stateless,
