@@ -127,6 +127,23 @@ def test_an_edit_taken_back_while_it_is_rehearsed_has_touched_nothing():
     is_quiet(world)
 
 
+def test_what_failed_its_rehearsal_is_not_on_show_when_it_is_asked_for_no_more():
+    world = running()
+    becomes(world, "crash")
+    assert condition(world, "Rehearsed").status == "False"
+    becomes(world, "code-1")
+    assert (condition(world, "Rehearsed").status, condition(world, "Rehearsed").reason) == (
+        "Unknown",
+        "Edited",
+    )
+    is_quiet(world)
+    becomes(world, "crash")
+    world.edit(upgrade={"strategy": "Cold"})
+    becomes(world, "code-2")
+    assert world.status.last_stable.run == world.status.run.number
+    assert condition(world, "Rehearsed").status == "Unknown"
+
+
 def test_what_does_not_run_is_repaired_without_a_rehearsal():
     world = running()
     world.driver_ends(Ending.QUERY_FAILED, "boom")

@@ -173,13 +173,18 @@ def stands_rejected(context: Context) -> Problem | None:
 
 
 def facts(status: StreamJobStatus) -> tuple[Fact, ...]:
-    """The condition, from what the status remembers; none where nothing was ever rolled back."""
-    rejected = status.rejected
+    """The conditions, from what the status remembers; none where nothing was ever rolled back or refused."""
+    rejected, refused = status.rejected, status.condition("Rehearsed")
+    found: list[Fact] = []
     if rejected is not None and rejected.kind == _KIND:
-        return (Fact(type=_KIND, true=True, reason=rejected.reason, message=rejected.message),)
-    if status.condition(_KIND) is None:
-        return ()
-    return (Fact(type=_KIND, true=False, reason="Edited"),)
+        found.append(Fact(type=_KIND, true=True, reason=rejected.reason, message=rejected.message))
+    elif status.condition(_KIND) is not None:
+        found.append(Fact(type=_KIND, true=False, reason="Edited"))
+    stands = rejected is not None and rejected.kind == "Refused"
+    if refused is not None and refused.status == "False" and not stands:
+        message = "what failed its rehearsal is not asked for any more"
+        found.append(Fact(type="Rehearsed", true=None, reason="Edited", message=message))
+    return tuple(found)
 
 
 def _told(status: StreamJobStatus, problem: Problem) -> str:
