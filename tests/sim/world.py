@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core import verification
@@ -92,6 +93,8 @@ class World:
     spark_version: str = "4.2.1"
     # What waited for the batches of each run, if anybody knew.
     waited: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    # What agents tell of batches, rates and sinks.
+    figures: dict[str, Any] = field(default_factory=dict)
     recheck_at: datetime | None = None
     said: list[str] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
@@ -175,6 +178,7 @@ class World:
             busy=driver.hangs,
             stuck=driver.stuck,
             waited=self.waited.get(driver.run, ()),
+            **self.figures,
         )
 
     def pass_once(self) -> bool:

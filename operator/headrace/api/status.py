@@ -262,6 +262,23 @@ class Operation(StatusModel):
         return self.step in ("Activating", "Starting", "Verifying", "Undecided")
 
 
+class PlannedEdit(StatusModel):
+    """What the newest edit does, as it was told when it was first seen. Figures are of that moment."""
+
+    generation: int = plain_field("The generation of the spec that it is of.", default=0, ge=0)
+    verdict: Literal["live", "new run", "refused"] = plain_field("What becomes of it.")
+    sentence: str = plain_field("What changed, and what is done, in a sentence; or why it is refused.")
+    run: int | None = plain_field("The run that it makes.", default=None, ge=1)
+    change_class: str = plain_field("The highest class of its changes: `live`, `restart` or `state`.")
+    changes: Items[str] = plain_field("The fields that changed.", default=(), max_length=32)
+    steps: Items[str] = plain_field("What will happen, in this order.", default=(), max_length=12)
+    gap: str = plain_field("Expected time without a commit.", default="")
+    catch_up: str = plain_field("How long it is behind after that.", default="")
+    sinks: Items[str] = plain_field("What each sink of the job keeps.", default=(), max_length=16)
+    finds: str = plain_field("What the rehearsal finds before anything is touched.", default="")
+    misses: str = plain_field("What it does not find.", default="")
+
+
 class StableRun(StatusModel):
     """The last run that passed its verification: where a rollback goes."""
 
@@ -365,6 +382,9 @@ class StreamJobStatus(StatusModel):
     )
     run: Run | None = plain_field("The run that writes, or is about to.", default=None)
     operation: Operation | None = plain_field("The change under way.", default=None)
+    plan: PlannedEdit | None = plain_field(
+        "What the newest edit does: written once for each edit, and kept until the next.", default=None
+    )
     beginning: Beginning | None = plain_field("What the job is about to begin with.", default=None)
     restored: str | None = plain_field(
         "The last value of the annotation `headrace.dev/restore` that was carried out.", default=None

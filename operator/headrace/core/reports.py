@@ -30,7 +30,15 @@ def query_report(told: Mapping[str, Any]) -> QueryReport:
         waited=tuple(one for one in cast(list[Any], waited) if isinstance(one, int))
         if isinstance(waited, list)
         else (),
+        batch_seconds=(_number(told.get("batchDurationMs")) or 0) / 1000 or None,
+        arrival=_number(told.get("inputRowsPerSecond")),
+        capacity=_number(told.get("processedRowsPerSecond")),
+        sink=sink if isinstance(sink := told.get("sink"), str) else None,
     )
+
+
+def _number(told: Any) -> float | None:
+    return float(told) if isinstance(told, int | float) else None
 
 
 def spark_version(told: Mapping[str, Any] | None) -> str | None:
