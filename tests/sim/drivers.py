@@ -14,6 +14,11 @@ REHEARSALS = {
     "crash-after-0": Ended(ending=Ending.QUERY_FAILED, error_class="KeyError", message="KeyError: 'price'"),
     "other-meaning": Ended(ending=Ending.MEANING_CHANGED, message="query q: sum(a) became max(a)"),
     "unfit": Ended(ending=Ending.QUERY_FAILED, error_class=INCOMPATIBLE, message="an aggregate was added"),
+    "no-rights": Ended(
+        ending=Ending.QUERY_FAILED,
+        error_class="org.apache.kafka.common.errors.TopicAuthorizationException",
+        message="Not authorized to access topics: [payments]",
+    ),
     "slow": Ended(ending=Ending.REHEARSAL_TIMEOUT, message="not through within 10m"),
 }
 

@@ -94,3 +94,70 @@ def test_new_code_is_foretold():
     world = a_running_world()
     world.code = Code("code-2")
     assert foretold(world).verdict is Verdict.NEW_RUN
+
+
+# ---- in the status -------------------------------------------------------------------------------------
+
+
+def test_the_status_tells_the_plan_of_an_edit_once_and_in_the_words_of_the_command():
+    world = a_running_world()
+    assert world.status.plan is None, "a new job is no edit"
+    told = foretold(world, image="acme/clicks:2")
+    world.edit(image="acme/clicks:2")
+    world.pass_once()
+    plan = world.status.plan
+    assert (plan.verdict, plan.run, plan.change_class) == ("new run", 2, "restart")
+    assert (plan.changes, plan.sentence) == (("spec.image",), told.sentence)
+    # The world has no savepoints.
+    assert list(plan.steps) == [step.name for step in told.steps if step.name != "savepoint"]
+    assert "at most" in plan.gap
+    assert plan.catch_up == "not known: the rates of this job could not be read."
+    assert plan.misses == "; ".join(told.rehearsal_misses)
+    assert plan.sinks
+    world.settle()
+    assert world.status.last_stable.run == 2
+    assert world.status.plan == plan
+
+
+def test_what_is_known_of_the_job_is_in_the_plan():
+    world = a_running_world()
+    world.figures = {"batch_seconds": 4.0, "arrival": 100.0, "capacity": 300.0, "sink": "KafkaTable[topic]"}
+    world.edit(image="acme/clicks:2", upgrade={"strategy": "Rehearsed"})
+    world.pass_once()
+    plan = world.status.plan
+    assert plan.steps[0] == "rehearse"
+    assert "a sum that becomes a max" in plan.finds
+    assert len(plan.sinks) == 1
+    assert plan.sinks[0].startswith("Kafka: each row once; of a batch that is cut at least once")
+    assert plan.catch_up.startswith("at least 0.5 times as long as the gap")
+    assert len(plan.model_dump_json()) < 3000, "a status stays small"
+
+
+def test_a_live_edit_and_a_refused_one_are_in_the_status_too():
+    world = a_running_world()
+    world.edit(executors={"count": 4})
+    world.settle()
+    plan = world.status.plan
+    assert (plan.verdict, plan.change_class, plan.steps) == ("live", "live", ())
+    assert plan.gap == "none: the driver is not touched"
+    world.edit(**ELSEWHERE)
+    world.settle()
+    plan = world.status.plan
+    assert (plan.verdict, plan.change_class) == ("refused", "state")
+    assert "StateChange" in plan.sentence
+    assert "stateCompatible: true" in plan.sentence, "with the way out"
+
+
+def test_an_edit_that_is_taken_back_leaves_no_plan_and_other_code_makes_one():
+    world = a_running_world()
+    world.edit(executors={"count": 4})
+    world.settle()
+    world.edit(executors={"count": 1})
+    world.settle()
+    assert world.status.plan is None
+    world.code = Code("code-2")
+    world.pass_once()
+    assert world.status.plan.sentence == "the code changed: a new run from its state"
+    assert (world.status.plan.change_class, world.status.plan.changes) == ("restart", ())
+    world.settle()
+    assert world.status.run.number == world.status.plan.run

@@ -8,7 +8,7 @@ from tests.sim.upgrades import rehearsing as running
 from tests.sim.upgrades import tick_rehearsing as tick
 from tests.sim.world import INCOMPATIBLE, OperatorKilled
 
-FOUND = ["crash", "crash-after-0", "other-meaning", "unfit", "slow", "never"]
+FOUND = ["crash", "crash-after-0", "other-meaning", "unfit", "slow", "never", "no-rights"]
 
 
 def test_a_good_version_is_rehearsed_beside_the_old_one_and_then_takes_over():
@@ -59,6 +59,14 @@ def test_the_condition_carries_sparks_error_class_and_the_sentence():
     assert rehearsed.reason == INCOMPATIBLE
     assert "an aggregate was added" in rehearsed.message
     assert "Run 1 goes on untouched" in rehearsed.message
+
+
+def test_missing_rights_to_read_are_told_by_their_class_and_what_they_are_for():
+    world = running()
+    becomes(world, "no-rights")
+    rehearsed = condition(world, "Rehearsed")
+    assert rehearsed.reason == "org_apache_kafka_common_errors_TopicAuthorizationException"
+    assert "Not authorized to access topics: [payments]" in rehearsed.message
 
 
 def test_a_changed_meaning_is_taken_when_the_spec_vouches_for_it():
@@ -125,6 +133,23 @@ def test_an_edit_taken_back_while_it_is_rehearsed_has_touched_nothing():
     assert world.status.operation is None
     assert not [c for c in world.candidates if c.ended is None]
     is_quiet(world)
+
+
+def test_what_failed_its_rehearsal_is_not_on_show_when_it_is_asked_for_no_more():
+    world = running()
+    becomes(world, "crash")
+    assert condition(world, "Rehearsed").status == "False"
+    becomes(world, "code-1")
+    assert (condition(world, "Rehearsed").status, condition(world, "Rehearsed").reason) == (
+        "Unknown",
+        "Edited",
+    )
+    is_quiet(world)
+    becomes(world, "crash")
+    world.edit(upgrade={"strategy": "Cold"})
+    becomes(world, "code-2")
+    assert world.status.last_stable.run == world.status.run.number
+    assert condition(world, "Rehearsed").status == "Unknown"
 
 
 def test_what_does_not_run_is_repaired_without_a_rehearsal():

@@ -145,3 +145,117 @@ def test_killed_after_any_step_it_ends_the_same(name):
         if name not in ("rewound", "stateless"):
             is_exact(world)
         is_quiet(world)
+
+
+# ---- what is told, and what is asked for ---------------------------------------------------------------
+
+
+def test_what_supersedes_is_told_with_its_own_reason_and_fields():
+    world = running()
+    world.edit(image="shop:2")
+    world.pass_once()
+    assert world.status.operation.changes == ("spec.image",)
+    world.edit(image=None, application={"file": "job.py", "args": ["--x"]})
+    told = len(world.sentences)
+    world.pass_once()
+    assert world.status.operation.changes == ("spec.application.args",)
+    assert "spec.image" not in world.status.operation.reason
+    world.settle()
+    assert world.status.run.changes == ("spec.application.args",)
+    assert not any("spec.image" in one for one in world.sentences[told:])
+
+
+def test_an_edit_that_supersedes_a_rollback_has_a_reason_of_its_own():
+    world = running()
+    world.code = Code("crash")
+    while world.status.operation is None or world.status.operation.kind != "Rollback":
+        tick(world)
+    world.code = Code("code-9")
+    world.pass_once()
+    operation = world.status.operation
+    assert operation.kind == "Upgrade"
+    assert operation.reason == "the code changed: a new run from its state"
+
+
+def until_held(world):
+    """The savepoint before the upgrade does not come to an end, and run 1 runs."""
+    world.held_by_savepoint = True
+    for _ in range(6):
+        tick(world)
+    assert world.status.operation.step == "Draining"
+    assert not world.driver.drain_asked
+
+
+@pytest.mark.parametrize(
+    "edit", [{"application": {"file": "job.py", "args": ["--x"]}}, {"state": {"partitions": 4}}]
+)
+def test_an_edit_that_is_taken_back_before_the_drain_has_touched_nothing(edit):
+    world = running()
+    before = world.job.spec
+    world.edit(**edit)
+    until_held(world)
+    world.edit(**{name: before.model_dump(mode="json")[name] for name in edit})
+    world.pass_once()
+    assert world.status.operation is None
+    world.held_by_savepoint = False
+    world.settle()
+    assert [d.run for d in world.drivers] == [1]
+    assert condition(world, "Reconciling").status == "False"
+    is_quiet(world)
+
+
+def test_taken_back_after_the_drain_was_asked_for_the_upgrade_goes_on():
+    world = running()
+    world.code = Code("code-2")
+    while not world.driver.drain_asked:
+        world.pass_once()
+    world.code = Code("code-1")
+    world.pass_once()
+    assert world.status.operation is not None
+    world.settle()
+    assert versions(world) == ["code-1", "code-1"]
+    is_exact(world)
+
+
+def test_an_edit_that_is_taken_back_gives_a_run_on_trial_its_trial_again():
+    world = running({"upgrade": {"verifyWindow": "5m"}})
+    world.code = Code("crash-after-2")
+    while world.status.run.number == 1 or world.status.operation.step != "Verifying":
+        tick(world)
+    world.code, world.held_by_savepoint = Code("code-3"), True
+    for _ in range(4):
+        world.pass_once()
+    assert (world.status.operation.to_run, world.driver.drain_asked) == (3, False)
+    world.code, world.held_by_savepoint = Code("crash-after-2"), False
+    world.settle(200)
+    assert versions(world) == ["code-1", "crash-after-2", "code-1"], "it still has a way back"
+    assert is_true(world, "RolledBack")
+    is_exact(world)
+
+
+@pytest.mark.parametrize("with_other_code", [True, False])
+@pytest.mark.parametrize("strategy", ["Cold", "Rehearsed"])
+def test_stateless_asked_for_before_the_drain_is_without_state(strategy, with_other_code):
+    world = running({"upgrade": {"strategy": strategy}})
+    world.code = Code("code-2")
+    if strategy == "Cold":
+        until_held(world)
+    else:
+        world.pass_once()
+        assert world.status.operation.step == "Rehearsing"
+    world.edit(upgrade={"strategy": "Stateless"})
+    world.code = Code("code-3") if with_other_code else world.code
+    world.held_by_savepoint = False
+    world.settle()
+    assert world.status.run.seeded_from == "none"
+    assert world.loud("WITHOUT the state of run 1")
+
+
+def test_stateless_is_not_for_a_rollback():
+    world = running()
+    world.code = Code("crash-after-2")
+    while world.status.operation is None or world.status.operation.kind != "Rollback":
+        tick(world)
+    world.edit(upgrade={"strategy": "Stateless"})
+    world.settle(200)
+    assert world.status.run.seeded_from == "run-2"

@@ -11,6 +11,7 @@ from tests.sim.upgrades import (
     is_true,
     outcomes,
     running,
+    tick,
     to_trial,
     upgraded,
     versions,
@@ -112,23 +113,53 @@ def test_but_the_third_time_in_a_row_it_counts():
     assert versions(world) == ["code-1", "code-2", "code-1"]
 
 
-def test_a_backlog_that_grows_twice_is_a_failure_and_once_is_not():
-    world = running({"upgrade": {"verifyWindow": "5m"}})
-    world.backlog = 10_000
-    world.code = Code("code-2")
-    while world.status.operation is None or world.status.operation.backlog is None:
-        world.pass_once()
-        world.drains_finish()
-        world.driver_runs()
-        world.driver_works()
-    world.backlog = 40_000
+GROWS = (2000, 4000, 6000, 8000, 10_000, 12_000, 14_000, 16_000, 18_000)
+
+
+def test_a_backlog_that_grows_and_goes_on_to_is_a_failure():
+    world = to_trial("code-2", {"upgrade": {"verifyWindow": "5m"}})
+    world.waited[2] = GROWS
     world.later(301)
     world.pass_once()
-    assert world.status.operation.step == "Verifying"
+    assert world.status.operation.step == "Verifying", "it gets one more window"
     world.later(301)
     world.settle()
     assert versions(world) == ["code-1", "code-2", "code-1"]
     assert condition(world, "RolledBack").reason == "LagGrew"
+    assert "grew from 6000 to 16000" in condition(world, "RolledBack").message
+
+
+def test_a_backlog_that_stops_growing_in_its_second_window_is_none():
+    world = to_trial("code-2", {"upgrade": {"verifyWindow": "5m"}})
+    world.waited[2] = GROWS
+    world.later(301)
+    world.pass_once()
+    world.waited[2] = (*GROWS, *(18_000 for _ in GROWS))
+    world.settle()
+    assert world.status.last_stable.run == 2
+
+
+def test_what_waits_for_the_old_version_as_well_is_no_growth():
+    world = running({"upgrade": {"verifyWindow": "5m"}})
+    world.waited = {1: (15_000,) * 8, 2: GROWS}
+    world.code = Code("code-2")
+    world.settle(200)
+    assert versions(world) == ["code-1", "code-2"]
+    assert world.status.last_stable.run == 2
+
+
+def test_a_window_shorter_than_the_trigger_waits_for_batches_before_it_condemns():
+    world = to_trial("code-2", {"upgrade": {"verifyWindow": "1m"}})
+    world.waited[2] = (100, 9000)  # the first after a short gap, the second a whole trigger later
+    world.driver_works()
+    for _ in range(40):
+        world.later(60)
+        world.pass_once()
+    assert world.status.operation.step == "Verifying"
+    world.waited[2] = (100, 9000, 9100, 8900, 9000, 9000)
+    world.settle()
+    assert versions(world) == ["code-1", "code-2"]
+    assert world.status.last_stable.run == 2
 
 
 def test_suspended_on_trial_it_is_watched_anew_when_it_is_resumed():
@@ -204,6 +235,26 @@ def test_state_that_the_old_version_cannot_read_is_left_behind_under_a_new_linea
     assert world.stream.sink.lost() == []
     assert world.stream.sink.repeated() > 0  # and that is said
     assert outcomes(world)[:2] == [(3, "RolledBack"), (2, "RolledBack")]
+    is_quiet(world)
+
+
+@pytest.mark.parametrize(("bad", "way"), [("crash-after-0", "Carried"), ("crash-after-2", "Forward")])
+def test_offsets_that_the_old_version_cannot_go_on_from_are_left_behind(bad, way):
+    """Of other topics, say: its state is fine, and yet each attempt would fail in the same way."""
+    world = to_trial(bad)
+    while world.status.run.number == 2 or world.driver is None or world.driver.run == 2:
+        tick(world)
+    world.driver_ends(
+        Ending.QUERY_FAILED,
+        "Partitions Set(other-0) have been deleted",
+        error_class="KAFKA_DATA_LOSS.PARTITIONS_DELETED",
+    )
+    world.settle()
+    assert versions(world) == ["code-1", bad, "code-1", "code-1"]
+    assert (ways(world, 3), ways(world, 4)) == ([way], ["Rewound"])
+    assert "could not go on from what run 2 left" in condition(world, "RolledBack").message
+    assert world.status.last_stable.run == 4
+    assert world.stream.sink.lost() == []
     is_quiet(world)
 
 

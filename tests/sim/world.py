@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from headrace.api import StreamJobSpec, StreamJobStatus
 from headrace.core import verification
@@ -90,8 +91,10 @@ class World:
     stream: Stream = field(default_factory=Stream)
     # That of the image that drivers start with.
     spark_version: str = "4.2.1"
-    # What waits in the sources, if anybody knew.
-    backlog: int | None = None
+    # What waited for the batches of each run, if anybody knew.
+    waited: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    # What agents tell of batches, rates and sinks.
+    figures: dict[str, Any] = field(default_factory=dict)
     recheck_at: datetime | None = None
     said: list[str] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
@@ -174,7 +177,8 @@ class World:
             committed_batch=None if driver.hangs else self.stream.last(f"run-{driver.run}").commits,
             busy=driver.hangs,
             stuck=driver.stuck,
-            lag_rows=self.backlog,
+            waited=self.waited.get(driver.run, ()),
+            **self.figures,
         )
 
     def pass_once(self) -> bool:

@@ -214,6 +214,9 @@ _SUGGESTIONS = {
     "DATA_SOURCE_NOT_FOUND": "Add the connector's jars to application.jars",
     "TABLE_OR_VIEW_NOT_FOUND": "Check the name, and that the table exists before the job starts",
     "PATH_NOT_FOUND": "Create the path, or correct it in the application",
+    "org.apache.kafka.common.errors.TopicAuthorizationException": "Give the job's user of Kafka the right to"
+    " read and describe the topic",
+    "java.nio.file.AccessDeniedException": "Give the job the right to read it",
     "CONCURRENT_STREAM_LOG_UPDATE": "Another query writes to this checkpoint: give each query its own name",
     "ModuleNotFoundError": "Add it to application.requirements or to the image",
     "java.lang.OutOfMemoryError": "Give the driver or the executors more memory",

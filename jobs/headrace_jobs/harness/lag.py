@@ -18,7 +18,13 @@ from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from headrace_jobs.harness.lag_age import OffsetHistory
-from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets, SourceOffsets, together
+from headrace_jobs.harness.offsets import (
+    LookFailed,
+    PartitionOffsets,
+    SourceOffsets,
+    numbers_in,
+    together,
+)
 from headrace_jobs.harness.source_notes import NotNoted, SourceNotes
 from headrace_jobs.harness.view import NO_PROGRESS_YET, Lag, iso
 from headrace_jobs.store import local_directory
@@ -241,15 +247,6 @@ def _is_data(name: str) -> bool:
 def _kind_and_place(description: str) -> tuple[str, str]:
     match = _DESCRIBED.match(description)
     return (match["kind"], match["where"]) if match else (description.partition("@")[0], "")
-
-
-def numbers_in(offset: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
-    """The leaves of nested maps; nothing at all if one of them is no number."""
-    if isinstance(offset, int) and not isinstance(offset, bool):
-        yield path, offset
-    elif isinstance(offset, dict):
-        for key, value in offset.items():
-            yield from numbers_in(value, (*path, key))
 
 
 def _log_entries(log: Path) -> Iterator[tuple[int, str]]:

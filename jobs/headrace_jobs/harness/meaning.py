@@ -53,6 +53,8 @@ class Meaning:
     output_mode: str
     operators: tuple[Operator, ...]
     """From the sources on."""
+    sources: tuple[str, ...] | None = None
+    """What each of them reads, in the order in which the checkpoint knows them; None: nobody noted it."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -64,6 +66,7 @@ class Meaning:
                 {"kind": one.kind, "details": [vars(detail) for detail in one.details]}
                 for one in self.operators
             ],
+            "sources": self.sources,
         }
 
 
@@ -75,7 +78,14 @@ def meaning_from_json(told: Mapping[str, Any]) -> Meaning | None:
         Operator(one["kind"], tuple(Detail(**detail) for detail in one["details"]))
         for one in told["operators"]
     )
-    return Meaning(told["sparkVersion"], told["pythonVersion"], told["outputMode"], operators)
+    sources = told.get("sources")
+    return Meaning(
+        told["sparkVersion"],
+        told["pythonVersion"],
+        told["outputMode"],
+        operators,
+        tuple(sources) if sources is not None else None,
+    )
 
 
 def meaning_of(
@@ -86,13 +96,14 @@ def meaning_of(
     digests: Mapping[str, str],
     spark_version: str,
     python_version: str,
+    sources: tuple[str, ...] | None = None,
 ) -> Meaning:
     """Of an analysed plan: `plan` is its JSON, `described` Spark's text of it, which tells the delays."""
     tree = read_tree(plan)
     # Twice, because digests count only where both versions run the same Python.
     reading = _Reading(Columns(tree, digests), Columns(tree), _WATERMARK.findall(described))
     operators = tuple(reading.operators(tree))
-    return Meaning(spark_version, python_version, output_mode, operators)
+    return Meaning(spark_version, python_version, output_mode, operators, sources)
 
 
 class _Reading:
@@ -183,7 +194,20 @@ def _word(told: Any) -> str:
 
 
 def differences(query: str, before: Meaning, after: Meaning) -> list[str]:
-    """One sentence for each; none: the state means the same."""
+    """One sentence for each; none: the checkpoint means the same."""
+    return [*_of_sources(query, before.sources, after.sources), *_of_state(query, before, after)]
+
+
+def _of_sources(query: str, before: tuple[str, ...] | None, after: tuple[str, ...] | None) -> list[str]:
+    if before is None or after is None or before == after:
+        return []
+    told = [", and ".join(sources) or "none" for sources in (before, after)]
+    swapped = sorted(before) == sorted(after)
+    why = "Spark knows them by their order" if swapped else "its offsets are of the old ones"
+    return [f"query {query}: its sources were {told[0]}; they are {told[1]}, and {why}"]
+
+
+def _of_state(query: str, before: Meaning, after: Meaning) -> list[str]:
     same = before.spark_version == after.spark_version and before.python_version == after.python_version
     kinds = [[one.kind for one in meaning.operators] for meaning in (before, after)]
     if kinds[0] != kinds[1]:

@@ -19,6 +19,7 @@ from headrace_jobs.harness.failure import UserCode
 from headrace_jobs.harness.managed import ManagedQuery
 from headrace_jobs.harness.meaning import Meaning, differences, meaning_from_json, meaning_of
 from headrace_jobs.harness.patches import Patches
+from headrace_jobs.harness.source_identity import sources_of
 from headrace_jobs.harness.writer import Start
 from headrace_jobs.store import Store, StoreError, run_directory
 from headrace_jobs.store.errors import NotFoundError
@@ -91,6 +92,7 @@ class Meanings:
             digests=self._functions.digests(),
             spark_version=minor(self._session.version),
             python_version=minor(platform.python_version()),
+            sources=_sources(plan, start.name),
         )
 
     def compare(self, store: Store, from_run: int, known: list[str]) -> Comparison:
@@ -110,11 +112,24 @@ class Meanings:
                 continue
             result.spark_before.add(before.spark_version)
             result.differences += differences(name, before, after)
+            if before.sources is None or after.sources is None:
+                result.notes.append(
+                    f"query {name}: its sources were not compared, one version did not note them"
+                )
             if before.output_mode != after.output_mode:
                 result.notes.append(
                     f"query {name}: output mode {before.output_mode} became {after.output_mode}"
                 )
         return result
+
+
+def _sources(plan: Any, query: str) -> tuple[str, ...] | None:
+    """None of a Spark that is made otherwise inside: the state is compared all the same."""
+    try:
+        return sources_of(plan)
+    except Py4JError as error:
+        log.warning("what the sources of query %s are could not be noted: %r", query, error)
+        return None
 
 
 def write_meaning(store: Store, run: int, query: str, meaning: Meaning) -> None:

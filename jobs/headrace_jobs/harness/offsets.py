@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -131,3 +131,12 @@ def _group(partitions: list[PartitionOffsets]) -> PartitionOffsets:
         earliest=_sum(one.earliest for one in partitions),
         unread_since=_least(one.unread_since for one in partitions if one.behind),
     )
+
+
+def numbers_in(offset: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+    """The leaves of nested maps; nothing at all if one of them is no number."""
+    if isinstance(offset, int) and not isinstance(offset, bool):
+        yield path, offset
+    elif isinstance(offset, dict):
+        for key, value in offset.items():
+            yield from numbers_in(value, (*path, key))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from headrace_jobs.harness.backlog import NOTHING_WAITED, Waited, waiting_rows
 from headrace_jobs.harness.offsets import SourceOffsets, to_report
 
 _SOURCE_FIELDS = ("description", "startOffset", "endOffset", "latestOffset", "numInputRows")
@@ -87,6 +88,8 @@ class QueryView:
     totals: Totals = Totals()
     # The newest ones, oldest first.
     batches: tuple[FinishedBatch, ...] = ()
+    # Rows that waited when each batch was planned: whether the query keeps up.
+    waited: Waited = NOTHING_WAITED
     lag: Lag = NO_PROGRESS_YET
     # Longest task over the median one, in shuffles of the newest batch; None where nobody measured it.
     task_skew: float | None = None
@@ -206,6 +209,7 @@ def with_progress(view: QueryView, progress: dict[str, Any], *, executors: int |
         batch=progress,
         totals=totals,
         batches=(*view.batches[1 - _BATCHES_KEPT :], finished),
+        waited=view.waited.with_batch(waiting_rows(progress)),
         # A batch without rows only moves the watermark, and says nothing of events.
         latency=_latency(progress) or view.latency,
     )
@@ -271,6 +275,7 @@ def to_status(view: QueryView, *, clock_offset: float) -> dict[str, Any]:
         "lateRowsDropped": view.totals.late_rows_dropped,
         "lag": _lag(view.lag),
         "batches": [_finished(batch) for batch in view.batches],
+        "waitedRows": list(view.waited.rows),
         "shufflePartitions": view.shuffle_partitions,
         "taskSkew": view.task_skew,
         "lastProgressAt": view.last_progress_at,

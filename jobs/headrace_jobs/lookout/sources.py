@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from headrace_jobs.harness.lag import ReadFiles, files_below, numbers_in
-from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets
+from headrace_jobs.harness.lag import ReadFiles, files_below
+from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets, numbers_in
 from headrace_jobs.harness.source_notes import Note, read_notes
 from headrace_jobs.lookout.watch import Seen
 from headrace_jobs.store import Store, local_directory

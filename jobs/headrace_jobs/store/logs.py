@@ -12,6 +12,8 @@ from headrace_jobs.store.errors import CheckpointDamagedError
 _NO_OFFSET = "-"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _PARTITIONS = "spark.sql.shuffle.partitions"
+# Of the table that a source of Delta reads.
+_TABLE_ID = "reservoirId"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,16 @@ class OffsetsEntry:
     def repartitions(self, before: OffsetsEntry) -> bool:
         """Whether it is no batch, but the offline change of that number: nothing else ever changes it."""
         return self.partitions != before.partitions
+
+    def goes_on_from(self, before: OffsetsEntry) -> bool:
+        """Whether code that wrote `before` could have written this one, as far as the offsets tell.
+
+        They tell which topics are read: one more, or one less, fails whoever does not read it. Partitions
+        are added to a topic, and never taken away.
+        """
+        if self.sources.keys() != before.sources.keys():
+            return False
+        return all(_same_data(before.sources[name], self.sources[name]) for name in self.sources)
 
     def log_limits(self) -> dict[str, int]:
         """For sources that keep a log of their own (files): the newest entry that the batch reads."""
@@ -112,6 +124,27 @@ def _source(version: int, number: int, line: str) -> tuple[str, Any]:
         return name, json.loads(offset)
     except ValueError:
         return name, offset
+
+
+def _same_data(before: Any, now: Any) -> bool:
+    """What is not in a form that we know tells nothing against it."""
+    if not isinstance(before, dict) or not isinstance(now, dict):
+        return True
+    if _TABLE_ID in before or _TABLE_ID in now:
+        return before.get(_TABLE_ID) == now.get(_TABLE_ID)
+    topics, topics_now = _topics(before), _topics(now)
+    if topics is None or topics_now is None:
+        return True
+    return topics.keys() == topics_now.keys() and all(
+        partitions <= topics_now[topic] for topic, partitions in topics.items()
+    )
+
+
+def _topics(offset: dict[str, Any]) -> dict[str, set[str]] | None:
+    """Kafka's form: topic by topic, the offset of each partition."""
+    if not offset or not all(isinstance(partitions, dict) for partitions in offset.values()):
+        return None
+    return {topic: set(partitions) for topic, partitions in offset.items()}
 
 
 def _damaged(key: str, why: str) -> CheckpointDamagedError:

@@ -10,7 +10,7 @@ N is the last batch that the incumbent committed: the handover point. The candid
                                                               (lineage, batch) would drop other rows under the
                                                               same numbers
     Forward, but the old version cannot read it    Rewound    the incumbent's path, under a new lineage
-    its offsets/N+1 is of other sources            Rewound    nobody but the candidate could replay it
+    its offsets/N+1 is of other sources or topics  Rewound    nobody but the candidate could go on from it
 
 Where the state of the candidate was split into another number of partitions, that is its batch N+1, of which
 no sink knows: with nothing after it, Handover. With anything after it, Forward, also where that is not
@@ -27,7 +27,7 @@ from typing import Literal
 
 from headrace_jobs.store.errors import LineageError, NotFoundError, SeedError
 from headrace_jobs.store.interface import Entry, Store
-from headrace_jobs.store.logs import read_lineage, read_offsets
+from headrace_jobs.store.logs import OffsetsEntry, read_lineage, read_offsets
 from headrace_jobs.store.mirror import Wanted, mirror
 from headrace_jobs.store.partitions import is_later, repartitions_at, undo_unfinished
 from headrace_jobs.store.runs import LastBatches, Run, last_batches, newest_claim, run_directory, told_sinks
@@ -75,7 +75,7 @@ class _Trial:
             return "Rewound"
         if after.commits not in (before.commits, split):
             return "Forward"
-        if not self._has_same_sources(query):
+        if not self._goes_on(query):
             return "Rewound"
         return "Carried" if split is None else "Forward"
 
@@ -105,17 +105,18 @@ class _Trial:
         except NotFoundError:
             return None
 
-    def _has_same_sources(self, query: str) -> bool:
-        """Without a batch of its own the incumbent has nothing to compare with, and no state to lose."""
+    def _goes_on(self, query: str) -> bool:
+        """Whether the pending entry is of what the incumbent reads. Without a batch of its own the incumbent
+        has nothing to compare with, and no state to lose."""
         last = self.before[query].offsets
         if last is None:
             return True
-        pending = self._sources(self.candidate, query, _number(self.after[query].offsets))
-        return pending == self._sources(self.incumbent, query, last)
+        pending = self._offsets(self.candidate, query, _number(self.after[query].offsets))
+        return pending.goes_on_from(self._offsets(self.incumbent, query, last))
 
-    def _sources(self, run: str, query: str, batch: int) -> list[str]:
+    def _offsets(self, run: str, query: str, batch: int) -> OffsetsEntry:
         key = f"{run}/queries/{query}/offsets/{batch}"
-        return sorted(read_offsets(key, self.store.get(key)).sources)
+        return read_offsets(key, self.store.get(key))
 
     def batches(self, query: str, way: Way) -> LastBatches:
         """What the two logs of the new run end with."""

@@ -252,7 +252,7 @@ class Operation(StatusModel):
     )
     problem: str | None = plain_field("Why the new run failed its verification.", default=None)
     backlog: int | None = plain_field(
-        "Rows that were waiting when its verification began; none where nobody knows.", default=None, ge=0
+        "Rows that usually wait for a batch of the old version; none where nobody knows.", default=None, ge=0
     )
     started_at: Timestamp | None = plain_field("When it began.", default=None)
     step_at: Timestamp | None = plain_field("When its step began.", default=None)
@@ -261,6 +261,23 @@ class Operation(StatusModel):
     def on_trial(self) -> bool:
         """The new run has begun: what is left is to see how it does."""
         return self.step in ("Activating", "Starting", "Verifying", "Undecided")
+
+
+class PlannedEdit(StatusModel):
+    """What the newest edit does, as it was told when it was first seen. Figures are of that moment."""
+
+    generation: int = plain_field("The generation of the spec that it is of.", default=0, ge=0)
+    verdict: Literal["live", "new run", "refused"] = plain_field("What becomes of it.")
+    sentence: str = plain_field("What changed, and what is done, in a sentence; or why it is refused.")
+    run: int | None = plain_field("The run that it makes.", default=None, ge=1)
+    change_class: str = plain_field("The highest class of its changes: `live`, `restart` or `state`.")
+    changes: Items[str] = plain_field("The fields that changed.", default=(), max_length=32)
+    steps: Items[str] = plain_field("What will happen, in this order.", default=(), max_length=12)
+    gap: str = plain_field("Expected time without a commit.", default="")
+    catch_up: str = plain_field("How long it is behind after that.", default="")
+    sinks: Items[str] = plain_field("What each sink of the job keeps.", default=(), max_length=16)
+    finds: str = plain_field("What the rehearsal finds before anything is touched.", default="")
+    misses: str = plain_field("What it does not find.", default="")
 
 
 class StableRun(StatusModel):
@@ -385,6 +402,9 @@ class StreamJobStatus(StatusModel):
     )
     run: Run | None = plain_field("The run that writes, or is about to.", default=None)
     operation: Operation | None = plain_field("The change under way.", default=None)
+    plan: PlannedEdit | None = plain_field(
+        "What the newest edit does: written once for each edit, and kept until the next.", default=None
+    )
     beginning: Beginning | None = plain_field("What the job is about to begin with.", default=None)
     restored: str | None = plain_field(
         "The last value of the annotation `headrace.dev/restore` that was carried out.", default=None

@@ -77,9 +77,7 @@ def catch_up(gap: Expectation, status: StreamJobStatus, figures: Figures) -> Exp
     behind = status.lag is not None and status.lag.band in ("Behind", "AtRisk")
     already = " It is behind already: this comes on top." if behind else ""
     if arrival is None or capacity is None:
-        return Expectation(
-            text="not known: the rates of this job are metrics, which this command could not read." + already
-        )
+        return Expectation(text="not known: the rates of this job could not be read." + already)
     rests_on = (
         f"{arrival:,.0f} rows/s come in; the last batch got through {capacity:,.0f} rows/s of its own time, "
         "which is the best it can do",

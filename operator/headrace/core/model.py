@@ -131,6 +131,14 @@ class QueryReport:
     busy: bool = False
     # Rows that wait in its sources; None where nobody knows.
     lag_rows: int | None = None
+    # Rows that waited when its batches were planned, over the life of the attempt, oldest first.
+    waited: tuple[int, ...] = ()
+    # Of its newest batch; rows per second that came, and that it got through.
+    batch_seconds: float | None = None
+    arrival: float | None = None
+    capacity: float | None = None
+    # As Spark describes it.
+    sink: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

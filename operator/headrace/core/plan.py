@@ -55,6 +55,7 @@ from headrace.core.collecting import collect_orphans
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Context, Decision, Plan, progress_facts, stalled
 from headrace.core.edit_steps import live_news, sentence
+from headrace.core.edit_summary import planned
 from headrace.core.executors import executors_status, kept_conditions, lag_status, scaling_facts
 from headrace.core.model import Code, Job, Observed, ObservedAttempt
 from headrace.core.refusing import refuse_edit
@@ -83,6 +84,7 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
             "conditions": with_facts(kept_conditions(shown), facts, now=now, generation=job.generation),
             "executors": executors_status(shown),
             "lag": lag_status(shown),
+            "plan": planned(context, decision),
             "last_savepoint": saving.last,
             "collection": collecting.status,
         }

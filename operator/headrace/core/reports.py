@@ -19,6 +19,7 @@ def query_report(told: Mapping[str, Any]) -> QueryReport:
     """One query of an agent's status."""
     lag = told.get("lag")
     rows = cast(Mapping[str, Any], lag).get("rows") if isinstance(lag, Mapping) else None
+    waited = told.get("waitedRows")
     return QueryReport(
         name=told["name"],
         active=told["active"],
@@ -26,7 +27,18 @@ def query_report(told: Mapping[str, Any]) -> QueryReport:
         stuck=bool(told.get("stuck")),
         busy=told.get("batchStartedAt") is not None,
         lag_rows=rows if isinstance(rows, int) else None,
+        waited=tuple(one for one in cast(list[Any], waited) if isinstance(one, int))
+        if isinstance(waited, list)
+        else (),
+        batch_seconds=(_number(told.get("batchDurationMs")) or 0) / 1000 or None,
+        arrival=_number(told.get("inputRowsPerSecond")),
+        capacity=_number(told.get("processedRowsPerSecond")),
+        sink=sink if isinstance(sink := told.get("sink"), str) else None,
     )
+
+
+def _number(told: Any) -> float | None:
+    return float(told) if isinstance(told, int | float) else None
 
 
 def spark_version(told: Mapping[str, Any] | None) -> str | None:

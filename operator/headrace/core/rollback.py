@@ -3,8 +3,8 @@
       verification failed, rollback: Auto ──┐
       Undecided, and now Auto ──────────────┼──▶ Draining ──▶ Seeding ──▶ Starting ──▶ Verifying
       headrace.dev/rollback: "<run>" ───────┘     (core/upgrade.py)          │
-                                                                             │ cannot read the newer state
-                                     once more, to the handover point, ◀─────┘
+                                                                             │ cannot go on from what the
+                                     once more, to the handover point, ◀─────┘ newer version left
                                      under a new lineage (`rewind`)
 
 The spec still holds what failed. `status.rejected` remembers it, written together with the operation, so
@@ -27,6 +27,8 @@ _STATE_ERRORS = ("STATE_STORE_", "STREAMING_STATEFUL_OPERATOR_")
 _OTHER_SOURCES = "sources in the checkpoint"
 # And for logs that a newer Spark has written.
 _NEWER_SPARK = "produced by a newer version of Spark"
+# And for offsets of topics, or of a table, that its code does not read.
+_OTHER_DATA = ("KAFKA_DATA_LOSS.PARTITIONS_DELETED", "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE")
 
 
 def begin(
@@ -59,6 +61,7 @@ def begin(
         state_run=handover if empty else None,
         handover=None if empty else handover,
         rewind=rewind,
+        backlog=under_way.backlog if under_way is not None else None,
         started_at=context.now,
     )
     if under_way is not None and not under_way.on_trial and under_way.step == "Seeding":
@@ -130,13 +133,15 @@ def last_good(context: Context) -> int | None:
     return next((number for number in others if pinned[number].revision != run.revision), None)
 
 
-def cannot_read_state(context: Context, operation: Operation) -> bool:
-    """Whether the first attempt of a rollback failed because the newer state is not for it."""
+def cannot_go_on(context: Context, operation: Operation) -> bool:
+    """Whether a rollback failed because what the newer version left is not for it."""
     last, run = context.status.last_termination, context.status.run
     assert run is not None  # it is on trial
-    if last is None or (last.run, last.attempt) != (run.number, 1) or operation.rewind:
+    if last is None or last.run != run.number or operation.rewind or operation.handover is None:
         return False
-    if operation.handover is None or run.seeded_from != f"run-{operation.from_run}":
+    if (last.error_class or "").startswith(_OTHER_DATA):
+        return True  # also of one entry that was taken along with its own state: it is met a batch later
+    if last.attempt != 1 or run.seeded_from != f"run-{operation.from_run}":
         return False  # it began with its own state
     told = any(words in last.message for words in (_OTHER_SOURCES, _NEWER_SPARK))
     return told or (last.error_class or "").startswith(_STATE_ERRORS)
@@ -168,13 +173,18 @@ def stands_rejected(context: Context) -> Problem | None:
 
 
 def facts(status: StreamJobStatus) -> tuple[Fact, ...]:
-    """The condition, from what the status remembers; none where nothing was ever rolled back."""
-    rejected = status.rejected
+    """The conditions, from what the status remembers; none where nothing was ever rolled back or refused."""
+    rejected, refused = status.rejected, status.condition("Rehearsed")
+    found: list[Fact] = []
     if rejected is not None and rejected.kind == _KIND:
-        return (Fact(type=_KIND, true=True, reason=rejected.reason, message=rejected.message),)
-    if status.condition(_KIND) is None:
-        return ()
-    return (Fact(type=_KIND, true=False, reason="Edited"),)
+        found.append(Fact(type=_KIND, true=True, reason=rejected.reason, message=rejected.message))
+    elif status.condition(_KIND) is not None:
+        found.append(Fact(type=_KIND, true=False, reason="Edited"))
+    stands = rejected is not None and rejected.kind == "Refused"
+    if refused is not None and refused.status == "False" and not stands:
+        message = "what failed its rehearsal is not asked for any more"
+        found.append(Fact(type="Rehearsed", true=None, reason="Edited", message=message))
+    return tuple(found)
 
 
 def _told(status: StreamJobStatus, problem: Problem) -> str:

@@ -32,13 +32,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 from headrace.api import Activation, Change, Operation
-from headrace.core import gates, rehearsal, repartition, warm
+from headrace.core import backlog, gates, rehearsal, repartition, warm
 from headrace.core.actions import DrainAttempt, PinRun
 from headrace.core.changes import ChangePlan, classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled, stalled_facts
+from headrace.core.edit_steps import sentence
 from headrace.core.handover import NO_STATE, seed_of, seeded_from, story
 from headrace.core.history import Outcome
-from headrace.core.model import CodeProblem, ObservedCandidate, Problem
+from headrace.core.model import Code, CodeProblem, ObservedCandidate, Problem
 from headrace.core.starting import Begun, begin_run, copy_state, start_intended
 
 _MOST_CHANGES = 32
@@ -62,7 +63,8 @@ def begin(context: Context, why: str, changes: ChangePlan | None = None) -> Deci
         to_run=run.number + 1,
         revision=context.wanted_revision,
         reason=why,
-        changes=tuple(each.path for each in changes.changed)[:_MOST_CHANGES] if changes is not None else (),
+        changes=_paths(changes) if changes is not None else (),
+        backlog=backlog.usual(context.current.queries) if context.current is not None else None,
         back_to=target,
         handover=target if common and not stateless else None,
         without_state=stateless,
@@ -113,13 +115,35 @@ def refusal(context: Context) -> Problem | None:
 
 
 def without_taken_back(context: Context) -> Context:
-    """An edit that is taken back while it is rehearsed has touched nothing: as if it had not been."""
+    """An edit that is taken back before the old run was told to end has touched nothing: as if it had not
+    been. Where it came in the middle of a trial, that begins anew."""
     operation, run = context.status.operation, context.status.run
-    if operation is None or run is None or operation.step != "Rehearsing" or refusal(context) is not None:
+    if operation is None or run is None or operation.kind != "Upgrade" or not _is_untouched(operation):
         return context
-    if context.wanted_revision != run.revision:
+    if refusal(context) is not None or context.wanted_revision != run.revision:
         return context
-    return context.with_status(context.status.model_copy(update={"operation": None}))
+    target = operation.back_to
+    trial = None
+    if target is not None and target != run.number:
+        trial = Operation(
+            kind="Upgrade",
+            step="Starting",
+            from_run=target,
+            to_run=run.number,
+            revision=run.revision,
+            reason="an edit was taken back: the run before it is on trial again",
+            changes=run.changes,
+            backlog=operation.backlog,
+            back_to=target,
+            started_at=operation.started_at,
+            step_at=context.now,
+        )
+    return context.with_status(context.status.model_copy(update={"operation": trial}))
+
+
+def _is_untouched(operation: Operation) -> bool:
+    """The old run has not been told to end."""
+    return operation.step == "Rehearsing" or (operation.step == "Draining" and operation.step_at is None)
 
 
 def without_lost_code(context: Context) -> Context:
@@ -161,26 +185,44 @@ def under_way(context: Context) -> Decision | None:
 def _superseded(context: Context, operation: Operation) -> Operation:
     """A newer edit: the same operation, to something else. A copy that has begun is kept as it is."""
     wanted, rejected = context.wanted_revision, context.status.rejected
-    stateless = context.job.spec.upgrade.strategy == "Stateless"
-    if operation.without_state and not stateless:
-        # Taken back in time: the state is there still.
-        operation = operation.model_copy(update={"without_state": False})
+    stateless = context.job.spec.upgrade.strategy == "Stateless" and operation.step != "Seeding"
+    if operation.kind == "Upgrade" and operation.without_state != stateless:
+        # Asked for, or taken back, in time: the state is there, and nothing was made of it yet.
+        operation = operation.model_copy(update={"without_state": stateless})
     if wanted == operation.revision or (rejected is not None and wanted == rejected.revision):
         return operation
     # While its predecessor waits for a savepoint, say, the old run runs: there is time to rehearse.
-    waits = operation.step == "Draining" and operation.candidate is not None and rehearsal.is_wanted(context)
-    step = "Rehearsing" if waits else operation.step
+    untouched = _is_untouched(operation) and operation.candidate is not None
+    why, changes = _why(context, operation)
     superseded = operation.model_copy(
         update={
             "kind": "Upgrade",
             "revision": wanted,
+            "reason": why,
+            "changes": changes,
             "version_of": None,
             "candidate": None,
-            "step": step,
-            "without_state": stateless and step == "Draining",
+            "step": "Rehearsing" if untouched and rehearsal.is_wanted(context) else operation.step,
+            "without_state": stateless,
         }
     )
     return repartition.decided(context, superseded)
+
+
+def _why(context: Context, operation: Operation) -> tuple[str, tuple[str, ...]]:
+    """The edit as it is now, compared with the run that is replaced."""
+    pinned, code = context.observed.pinned.get(operation.from_run), context.observed.code
+    if pinned is None:
+        return "a newer edit", ()
+    change = classify(pinned.spec, context.job.spec)
+    code_changed = isinstance(code, Code) and code.digest != pinned.code
+    if not change.needs_run and not code_changed:
+        return f"the edit was taken back: what run {operation.from_run} ran, in a new run", ()
+    return sentence(change, context.job.spec, code_changed=code_changed), _paths(change)
+
+
+def _paths(changes: ChangePlan) -> tuple[str, ...]:
+    return tuple(each.path for each in changes.changed)[:_MOST_CHANGES]
 
 
 def carry_on(context: Context, operation: Operation) -> Decision:
@@ -203,6 +245,9 @@ def carry_on(context: Context, operation: Operation) -> Decision:
 
 def _drain(context: Context, operation: Operation) -> Decision:
     attempt = context.live[0]
+    # Written before the order is given: from here on the old run may have ended, whoever looks.
+    operation = operation.model_copy(update={"step_at": operation.step_at or context.now})
+    context = context.with_status(context.status.model_copy(update={"operation": operation}))
     drain = DrainAttempt(run=attempt.run, attempt=attempt.number, uid=attempt.uid, why=operation.reason)
     moving = _moving(context, operation, f"run {operation.from_run} finishes its batch", drain)
     warmly = operation.candidate is not None

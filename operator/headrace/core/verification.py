@@ -20,7 +20,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from headrace.api import Operation, Restarts, StableRun, StreamJobStatus
-from headrace.core import repartition, rollback, warm
+from headrace.core import backlog, repartition, rollback, warm
 from headrace.core.attempts import ending_of, ending_said, follow, keep_alive, no_executor, recorded
 from headrace.core.conditions import Fact
 from headrace.core.decision import Context, Decision, Sentence
@@ -39,8 +39,6 @@ _NOT_ITS_FAULT = (
 )
 _TOO_OFTEN = 3
 _LOOK_AGAIN = timedelta(seconds=10)
-# A backlog that moves within these is no growth.
-_GROWTH, _GROWTH_ROWS = 1.5, 1000
 
 
 def watch(context: Context) -> Decision:
@@ -125,20 +123,20 @@ def _starting(context: Context, operation: Operation, seen: ObservedAttempt) -> 
 
 def _verifying(context: Context, operation: Operation, seen: ObservedAttempt) -> Decision:
     context = _at_step(context, operation, "Verifying")
-    context, operation = _with_backlog(context, seen.queries)
     window = context.job.spec.upgrade.verify_window.seconds
     due = _due(context, window)
     if stuck := [query.name for query in seen.queries if query.stuck]:
         problem = Problem("BatchStuck", f"failed its verification: no end of the batch in {', '.join(stuck)}")
         return _failed(context, operation, problem)
     if context.now < due:
-        waits_for_lag = operation.backlog is None and context.now < _due(context, window / 2)
-        return _watched(context, min(due, context.now + _LOOK_AGAIN) if waits_for_lag else due)
+        return _watched(context, due)
     if not _has_shown_itself(seen.queries):
         return _watched(context, context.now + _LOOK_AGAIN)
-    if (grown := _growth(operation.backlog, seen.queries)) is not None:
+    if (grown := backlog.growth(seen.queries, operation.backlog)) is not None:
         later = _due(context, 2 * window)
-        return _watched(context, later) if context.now < later else _failed(context, operation, grown)
+        if context.now < later or not grown.proven:
+            return _watched(context, max(later, context.now + _LOOK_AGAIN))
+        return _failed(context, operation, Problem("LagGrew", f"failed its verification: {grown.message}"))
     return keep_alive(_promoted(context)).saying(
         Sentence("Promoted", f"run {operation.to_run} passed its verification: it is the last stable version")
     )
@@ -238,13 +236,13 @@ def _roll_back(context: Context, operation: Operation, problem: Problem) -> Deci
 
 def _failed_rollback(context: Context, operation: Operation, problem: Problem) -> Decision:
     rejected, version = context.status.rejected, operation.version_of
-    if not rollback.cannot_read_state(context, operation) or version is None:
+    if not rollback.cannot_go_on(context, operation) or version is None:
         return keep_alive(context.with_status(context.status.model_copy(update={"operation": None})))
     run, last = context.status.run, context.status.last_termination
     assert run is not None and last is not None  # it has ended so
     why = Problem(
         rejected.reason if rejected is not None else problem.reason,
-        f"could not read the state of run {operation.from_run}: {last.message}",
+        f"could not go on from what run {operation.from_run} left: {last.message}",
     )
     return rollback.begin(
         context,
@@ -267,7 +265,7 @@ def _at_step(context: Context, operation: Operation, step: str, *, anew: bool = 
     """At this step since now, or since it began."""
     if operation.step == step and not anew:
         return context
-    moved = operation.model_copy(update={"step": step, "step_at": context.now, "backlog": None})
+    moved = operation.model_copy(update={"step": step, "step_at": context.now})
     return context.with_status(context.status.model_copy(update={"operation": moved}))
 
 
@@ -278,28 +276,6 @@ def _due(context: Context, seconds: float) -> datetime:
     started = run.attempt.started_at if run.attempt is not None else None
     began = max(filter(None, (operation.step_at, started)), default=context.now)
     return began + timedelta(seconds=seconds)
-
-
-def _with_backlog(context: Context, queries: Sequence[QueryReport]) -> tuple[Context, Operation]:
-    operation = context.status.operation
-    assert operation is not None  # it is on trial
-    if operation.backlog is None and (rows := _backlog(queries)) is not None:
-        operation = operation.model_copy(update={"backlog": rows})
-        context = context.with_status(context.status.model_copy(update={"operation": operation}))
-    return context, operation
-
-
-def _backlog(queries: Sequence[QueryReport]) -> int | None:
-    """Rows that wait for all queries together; None unless that is known of each."""
-    known = [query.lag_rows for query in queries if query.lag_rows is not None]
-    return sum(known) if queries and len(known) == len(queries) else None
-
-
-def _growth(before: int | None, queries: Sequence[QueryReport]) -> Problem | None:
-    now = _backlog(queries)
-    if before is None or now is None or now <= before * _GROWTH or now - before <= _GROWTH_ROWS:
-        return None
-    return Problem("LagGrew", f"failed its verification: its backlog grew from {before} to {now} rows")
 
 
 def _with(facts: tuple[Fact, ...], *instead: Fact) -> tuple[Fact, ...]:

@@ -68,3 +68,27 @@ def test_bad_edits_do_not_touch_what_runs_and_the_fix_takes_over(project):
         assert dev.interrupt() == 0
     assert project.repeated_batches == []
     assert project.live_pids() == []
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_a_newer_edit_supersedes_and_what_the_spec_vouches_for_goes_on(project):
+    project.add_files(4)
+    with project.dev() as dev:
+        dev.until("the first results", lambda: project.last_rows == project.expected_rows)
+        job = project.home / "job.py"
+        # The first candidate is still at its start when the next edit comes.
+        job.write_text("import time; time.sleep(60)\n" + JOB)
+        dev.until("a candidate", lambda: project.streamjob["status"].get("candidates") == 1)
+        job.write_text(JOB.replace('F.sum("id").alias("total")', 'F.max("id").alias("total")'))
+        is_refused(dev, project, "became max")
+        assert project.streamjob["status"]["candidates"] == 2
+        assert [entry["outcome"] for entry in project.streamjob["status"]["history"]] == ["Refused"]
+
+        vouched = UPGRADE.replace("upgrade: {", "upgrade: {stateCompatible: true, ")
+        project.manifest.write_text(MANIFEST + vouched)
+        dev.until("run 2", lambda: project.streamjob["status"].get("lastStable", {}).get("run") == 2)
+        assert condition(project, "Rehearsed")["status"] == "True"
+        assert project.streamjob["status"]["plan"]["verdict"] == "new run"
+        assert dev.interrupt() == 0
+    assert project.repeated_batches == []

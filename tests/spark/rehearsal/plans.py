@@ -176,6 +176,17 @@ define("processor", lambda o, _f: _processed(o, 1))
 define("processor changed", lambda o, _f: _processed(o, 2))
 
 
+def _files(orders: Any, path: str) -> Any:
+    return orders.sparkSession.readStream.schema("user string").json(path)
+
+
+define("files", lambda o, _f: _files(o, "/tmp"))
+define("files, by a url", lambda o, _f: _files(o, "file:///tmp/"))
+define("files elsewhere", lambda o, _f: _files(o, "/"))
+define("files and more", lambda o, _f: _files(o, "/tmp").union(_files(o, "/")))
+define("more and files", lambda o, _f: _files(o, "/").union(_files(o, "/tmp")))
+
+
 def _joined(orders: Any, f: Any, how: str, condition: str) -> Any:
     left = orders.withWatermark("at", "1 minute").alias("a")
     right = orders.select("user", "shop", "at").withWatermark("at", "2 minutes").alias("b")

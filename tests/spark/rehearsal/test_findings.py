@@ -80,6 +80,14 @@ FINDINGS = {
         'totals = orders.unionByName(orders).groupBy("user").agg(F.sum("amount"))',
         "QueryFailed", None, "sources",
     ),
+    "other source": (
+        """
+        (place / "other").mkdir(exist_ok=True)
+        orders = spark.readStream.schema("user string, amount long, at timestamp").json(str(place / "other"))
+        totals = orders.groupBy("user").agg(F.sum("amount").alias("total"))
+        """,
+        "MeaningChanged", None, "its sources were files in",
+    ),
     "no name": (SUM, "Refused", "Refused", "queryName"),
     "sink that does not exist": (SUM, "ApplicationError", "DATA_SOURCE_NOT_FOUND", "application.jars"),
     "sink that cannot update": (SUM, "ApplicationError", "UNSUPPORTED_OUTPUT_MODE", "use append"),

@@ -34,6 +34,7 @@ SAME = [
     ("sum", "sum, computed on"),
     ("sum", "sum in SQL"),
     ("with_function", "with_function_moved"),
+    ("files", "files, by a url"),
 ]
 DIFFERENT = [
     ("sum", "max", "sum(amount) became max(amount)"),
@@ -55,6 +56,8 @@ DIFFERENT = [
     ("processor", "processor changed", "is computed in another way"),
     ("sum", "seen users", "its stateful operators were aggregate; they are deduplicate"),
     ("sum", "no state", "its stateful operators were aggregate; they are none"),
+    ("files", "files elsewhere", "its sources were files in /tmp; they are files in /"),
+    ("files and more", "more and files", "Spark knows them by their order"),
 ]
 
 

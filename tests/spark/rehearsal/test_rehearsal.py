@@ -1,6 +1,8 @@
 """A candidate replays real batches on a fork, and writes nothing; the incumbent goes on."""
 
-from tests.spark.rehearsal.conftest import SUM, output, script
+import pytest
+
+from tests.spark.rehearsal.conftest import SUM, output, put_orders, script
 
 
 def test_a_good_version_replays_the_last_batches_and_touches_nothing(rehearsals):
@@ -18,3 +20,34 @@ def test_a_good_version_replays_the_last_batches_and_touches_nothing(rehearsals)
     rehearsals.assert_untouched()
     assert incumbent.process.poll() is None
     assert incumbent.process.pid == pid
+
+
+def test_a_refused_version_costs_the_incumbent_no_batch(rehearsals):
+    """Input goes on all the while: each file is a batch of its own, made by the same driver."""
+    incumbent = rehearsals.start_incumbent()
+    pid, files, meanwhile = incumbent.process.pid, 6, 0
+    aggregates = 'totals = orders.groupBy("user").agg(F.sum("amount").alias("total"), F.max("amount"))'
+    candidate = rehearsals.start_candidate(script(aggregates))
+    while candidate.process.poll() is None:
+        put_orders(rehearsals.place, files)
+        incumbent.wait_for_batch("totals", files)
+        files += 1
+        meanwhile += candidate.process.poll() is None
+    end = candidate.end()
+    assert end["errorClass"] == "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", candidate.log()
+    assert meanwhile > 0
+    lines = output(rehearsals.place)
+    assert [line["batch"] for line in lines] == list(range(files))
+    assert {(line["run"], line["epoch"]) for line in lines} == {(1, lines[0]["epoch"])}
+    assert (incumbent.process.poll(), incumbent.process.pid) == (None, pid)
+
+
+@pytest.mark.full
+def test_another_meaning_passes_when_the_spec_vouches_for_it(rehearsals):
+    rehearsals.start_incumbent()
+    became_max = script(SUM.replace("F.sum", "F.max"))
+    assert rehearsals.rehearse(became_max)["reason"] == "MeaningChanged"
+    end = rehearsals.rehearse(became_max, rehearsal={"stateCompatible": True})
+    assert end["reason"] == "Rehearsed", end["log"]
+    assert end["rehearsal"]["differences"] == ["query totals: sum(amount) became max(amount)"]
+    rehearsals.assert_untouched()

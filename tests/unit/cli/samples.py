@@ -10,6 +10,7 @@ from headrace.api import (
     HistoryEntry,
     LagStatus,
     Operation,
+    PlannedEdit,
     Restarts,
     Run,
     StableRun,
@@ -136,6 +137,16 @@ UPGRADING = a_status(
         to_run=5,
         reason='spec.image "acme/clicks:1.4.2" → "acme/clicks:1.4.3": a new run from its state',
         started_at=ago(seconds=12),
+    ),
+    plan=PlannedEdit(
+        verdict="new run",
+        sentence='spec.image "acme/clicks:1.4.2" → "acme/clicks:1.4.3": a new run from its state',
+        run=5,
+        change_class="restart",
+        steps=("rehearse", "savepoint", "drain", "activate", "verify", "promote"),
+        gap="0s to 7s",
+        catch_up="0s to 5s, at best",
+        sinks=("Kafka: each row once; of a batch that is cut at least once",),
     ),
 )
 ROLLED_BACK = a_status(

@@ -248,11 +248,12 @@ def test_without_state_only_on_purpose_and_loudly():
     assert not planned(a_job(), a_job(image="a:2")).without_state
 
 
-def test_the_number_of_the_next_run_is_above_all_that_were():
+def test_a_version_that_was_refused_has_not_used_its_number_up():
     job = a_job()
     tried = HistoryEntry(run=4, revision="x", outcome="Refused")
     plan = planned(job, a_job(image="a:2"), status=a_status(job, history=(tried,)))
-    assert "becomes run 5" in plan.steps[-3].message
+    assert "becomes run 4" in plan.steps[-3].message
+    assert "run 5 follows" in plan.steps[-1].message
 
 
 def test_a_change_under_way_is_taken_into_account():

@@ -120,6 +120,30 @@ def test_a_full_disk_is_told_as_such_wherever_in_the_chain_it_shows():
     assert "executors.scratch" in failure.message
 
 
+@pytest.mark.parametrize(
+    ("class_name", "told", "hint"),
+    [
+        (
+            "org.apache.kafka.common.errors.TopicAuthorizationException",
+            "Not authorized to access topics: [payments]",
+            "read and describe the topic",
+        ),
+        ("java.nio.file.AccessDeniedException", "s3a://acme/in: 403 Forbidden", "the right to read it"),
+    ],
+)
+def test_missing_rights_to_read_a_source_are_no_fault_of_the_store(class_name, told, hint):
+    chain = [
+        JavaFault("StreamingQueryException", "[STREAM_FAILED] Query terminated", "STREAM_FAILED"),
+        JavaFault("org.apache.spark.SparkException", "Job aborted due to stage failure", None),
+        JavaFault(class_name, told, None),
+    ]
+    failure = failure_of_query(chain, OWN)
+    assert failure.error_class == class_name
+    assert failure.message.startswith(f"{told}. Give the job")
+    assert hint in failure.message
+    assert not is_store_fault(chain, "\tat org.apache.spark.sql.execution.Scan.read(X.java:9)")
+
+
 def test_a_udfs_traceback_inside_javas_message_names_the_users_line():
     message = (
         "Traceback (most recent call last):\n"

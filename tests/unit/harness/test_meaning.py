@@ -80,3 +80,30 @@ def test_it_survives_the_store_and_an_unknown_format_is_no_meaning():
     told = json.loads(json.dumps(meaning.to_json()))
     assert meaning_from_json(told) == meaning
     assert meaning_from_json(told | {"format": 99}) is None
+
+
+def reading(*sources):
+    return Meaning("4.2", "3.11", "append", (), sources or None)
+
+
+def test_other_sources_are_told_with_the_old_and_the_new():
+    assert differences("q", reading("Kafka topics a"), reading("Kafka topics a")) == []
+    assert differences("q", reading("Kafka topics a, b"), reading("Kafka topics a")) == [
+        "query q: its sources were Kafka topics a, b; they are Kafka topics a, "
+        "and its offsets are of the old ones"
+    ]
+    one, other = "files in /in", "files in /more"
+    assert differences("q", reading(one, other), reading(other, one)) == [
+        f"query q: its sources were {one}, and {other}; they are {other}, and {one}, "
+        "and Spark knows them by their order"
+    ]
+
+
+def test_of_a_run_that_did_not_note_its_sources_only_the_state_is_compared():
+    told = json.loads(json.dumps(reading("Kafka topics a").to_json()))
+    assert meaning_from_json(told) == reading("Kafka topics a")
+    del told["sources"]
+    before = meaning_from_json(told)
+    assert before is not None
+    assert before.sources is None
+    assert differences("q", before, reading("Kafka topics b")) == []

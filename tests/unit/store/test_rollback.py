@@ -124,6 +124,36 @@ def test_an_entry_of_other_sources_cannot_be_replayed_by_the_old_version(store: 
     assert lineage(store, 3) != lineage(store, 1)
 
 
+def kafka(store: Store, run: int, batch: int, *sources: dict) -> None:
+    ends = "\n".join(json.dumps(source) for source in sources)
+    store.put(f"run-{run}/queries/q/offsets/{batch}", f'v1\n{{"conf":{{}}}}\n{ends}'.encode())
+
+
+@pytest.mark.parametrize(
+    ("before", "pending", "way"),
+    [
+        ([{"a": {"0": 5}}], [{"a": {"0": 9}}], "Carried"),
+        ([{"a": {"0": 5}}], [{"a": {"0": 9, "1": 3}}], "Carried"),  # the topic got another partition
+        ([{"a": {"0": 5}}], [{"b": {"0": 9}}], "Rewound"),
+        ([{"a": {"0": 5}}], [{"a": {"0": 9}, "b": {"0": 1}}], "Rewound"),
+        ([{"a": {"0": 5}, "b": {"0": 1}}], [{"a": {"0": 9}}], "Rewound"),
+        ([{"a": {"0": 5, "1": 5}}], [{"a": {"0": 9}}], "Rewound"),
+        ([{"a": {"0": 5}}, {"b": {"0": 1}}], [{"b": {"0": 1}}, {"a": {"0": 9}}], "Rewound"),
+        ([{"reservoirId": "x", "index": 1}], [{"reservoirId": "x", "index": 2}], "Carried"),
+        ([{"reservoirId": "x", "index": 1}], [{"reservoirId": "y", "index": 2}], "Rewound"),
+        ([{"logOffset": 3}], [{"logOffset": 4}], "Carried"),
+    ],
+)
+def test_an_entry_of_other_topics_is_never_carried(store: Store, before, pending, way) -> None:
+    """The old version would plan its next batch without them, and Spark calls that data loss, for ever."""
+    incumbent(store)
+    kafka(store, 1, 3, *before)
+    candidate(store)
+    kafka(store, 2, 4, *pending)
+    assert roll_back(store).ways == {"q": way}
+    assert (lineage(store, 3) == lineage(store, 1)) is (way == "Carried")
+
+
 def test_each_query_is_judged_by_itself(store: Store) -> None:
     for query in ("idle", "begun", "far", "dropped"):
         incumbent(store, query)

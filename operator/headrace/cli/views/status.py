@@ -114,6 +114,7 @@ def _facts(page: StatusPage) -> Iterator[tuple[str, RenderableType | None]]:
     job, now = page.job, page.now
     status = job.status
     yield "Operation", _operation(job, now)
+    yield "Plan", _plan(job)
     yield "Executors", _executors(job, now)
     yield "Lag", _lag(job)
     yield "Rates", _rates(page.figures)
@@ -140,6 +141,15 @@ def _operation(job: LiveJob, now: datetime) -> Text | None:
         f"{for_how_long} · run {operation.from_run} → run {operation.to_run}",
         (f"\n{operation.reason}" if operation.reason else "", "dim"),
     )
+
+
+def _plan(job: LiveJob) -> Text | None:
+    """While the edit is on its way: afterwards it is history."""
+    plan, operation = job.status.plan, job.status.operation
+    if plan is None or plan.verdict != "new run" or operation is None or operation.kind != "Upgrade":
+        return None
+    lines = [" → ".join(plan.steps), f"gap {plan.gap}", f"catch-up {plan.catch_up}", *plan.sinks]
+    return Text("\n".join(lines))
 
 
 def _executors(job: LiveJob, now: datetime) -> Text | None:
