@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,31 @@ class PartitionOffsets:
         return max(0, self.end - max(self.committed, self.earliest or 0))
 
 
+@dataclass(frozen=True)
+class Retention:
+    """How long a source keeps a row: `seconds` is None where it does not delete by age."""
+
+    seconds: float | None
+    # Whether it deletes by size as well; None where nobody may know.
+    by_size: bool | None
+
+
+UNKNOWN_RETENTION = Retention(None, None)
+
+
+def retention_in(setting: Callable[[str], str]) -> Retention:
+    """From the settings of a Kafka topic. A topic that is only compacted deletes no row for good."""
+    if "delete" not in setting("cleanup.policy"):
+        return Retention(None, False)
+    milliseconds = int(setting("retention.ms"))
+    return Retention(milliseconds / 1000 if milliseconds >= 0 else None, int(setting("retention.bytes")) >= 0)
+
+
+def shortest(each: Sequence[Retention]) -> Retention:
+    """Of several topics: the first row to go counts, whichever it is of."""
+    return Retention(_least(one.seconds for one in each), any(one.by_size for one in each))
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceOffsets:
     """All partitions at one moment, and what the source says of itself."""
@@ -40,6 +65,7 @@ class SourceOffsets:
     partitions: Mapping[str, PartitionOffsets]
     # How long the source keeps a row; None where it deletes by size only, not at all, or does not tell.
     retention_seconds: float | None = None
+    deletes_by_size: bool | None = None
     min_partitions: int | None = None
     max_rows_per_batch: int | None = None
     # What the batch that runs will have read; None where nobody can tell.
@@ -83,6 +109,7 @@ def together(sources: Iterable[SourceOffsets]) -> SourceOffsets | None:
         at=min(source.at for source in each),
         partitions=partitions,
         retention_seconds=_least(source.retention_seconds for source in each),
+        deletes_by_size=_any(source.deletes_by_size for source in each),
         min_partitions=_sum(source.min_partitions for source in each),
         max_rows_per_batch=_sum(source.max_rows_per_batch for source in each),
         planned_rows=_sum(source.planned_rows for source in each),
@@ -91,6 +118,12 @@ def together(sources: Iterable[SourceOffsets]) -> SourceOffsets | None:
 
 def _least(values: Iterable[float | None]) -> float | None:
     return min((value for value in values if value is not None), default=None)
+
+
+def _any(values: Iterable[bool | None]) -> bool | None:
+    """Unknown as long as no one says yes."""
+    each = list(values)
+    return True if True in each else None if None in each else False
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
@@ -103,6 +136,7 @@ def to_report(offsets: SourceOffsets) -> dict[str, Any]:
     return {
         "at": round(offsets.at, 3),
         "retentionSeconds": offsets.retention_seconds,
+        "deletesBySize": offsets.deletes_by_size,
         "minPartitions": offsets.min_partitions,
         "maxRowsPerBatch": offsets.max_rows_per_batch,
         "plannedRows": offsets.planned_rows,

@@ -70,6 +70,7 @@ class HeadraceScaler:
             running_rows=None if view.running_rows is None else round(view.running_rows),
             shuffle_partitions=p.shuffle_partitions,
             retention_seconds=p.retention_seconds,
+            deletes_by_size=False,
         )
         seen = Observation(
             at=view.at,

@@ -6,8 +6,11 @@ from headrace_jobs.harness.lag import LagMeter
 from headrace_jobs.harness.offsets import (
     LookFailed,
     PartitionOffsets,
+    Retention,
     SourceOffsets,
     grouped,
+    retention_in,
+    shortest,
     to_report,
     together,
 )
@@ -60,6 +63,30 @@ def test_sources_of_one_query_are_one():
     assert both is not None
     assert (both.at, both.behind, both.retention_seconds, both.max_rows_per_batch) == (3, 9, 60, None)
     assert set(both.partitions) == {"t/0", "1:t/0"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "milliseconds", "size", "then"),
+    [
+        ("delete", "3600000", "-1", Retention(3600.0, by_size=False)),
+        ("compact,delete", "3600000", "1000000", Retention(3600.0, by_size=True)),
+        ("delete", "-1", "1000000", Retention(None, by_size=True)),
+        ("compact", "3600000", "1000000", Retention(None, by_size=False)),
+    ],
+)
+def test_what_a_topic_says_of_its_retention(policy, milliseconds, size, then):
+    settings = {"cleanup.policy": policy, "retention.ms": milliseconds, "retention.bytes": size}
+    assert retention_in(settings.__getitem__) == then
+
+
+def test_of_several_topics_the_first_row_to_go_counts():
+    assert shortest([Retention(None, by_size=True), Retention(60.0, by_size=False)]) == Retention(60.0, True)
+
+
+def test_whether_a_source_deletes_by_size_is_unknown_until_all_have_said_no():
+    sources = [SourceOffsets(at=1, partitions={}, deletes_by_size=one) for one in (False, None, True)]
+    both = [together(sources[:count]) for count in (1, 2, 3)]
+    assert [one.deletes_by_size for one in both if one is not None] == [False, None, True]
 
 
 def test_many_partitions_are_told_in_groups_and_nothing_gets_lost():

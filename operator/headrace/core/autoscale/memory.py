@@ -9,7 +9,7 @@ from typing import Any
 from headrace.core.autoscale.cost import Fit
 from headrace.core.lag import Flows, Moved, flows_from_json, flows_to_json
 
-VERSION = 1
+VERSION = 2
 LONG_WINDOW_SECONDS = 300.0
 SHORT_WINDOW_SECONDS = 60.0
 # Points of the arrival curve are at least this far apart: looking more often does not make it larger.

@@ -44,6 +44,8 @@ class Query:
     task_skew: float | None = None
     # How long the source keeps a row; None if it deletes by size only, or not at all.
     retention_seconds: float | None = None
+    # Whether it deletes by size, too; None where nobody may know.
+    deletes_by_size: bool | None = None
     committed_batch: int | None = None
     # Why nobody could look for work in its sources while no driver runs; None if somebody could.
     no_lookout: str | None = None

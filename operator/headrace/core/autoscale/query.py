@@ -8,7 +8,8 @@ from functools import cached_property
 from headrace.core.autoscale.cost import Fit, Stages
 from headrace.core.autoscale.memory import LONG_WINDOW_SECONDS, SHORT_WINDOW_SECONDS, QueryMemory
 from headrace.core.autoscale.observation import Query
-from headrace.core.lag import UnknownLag, seconds_behind, time_to_data_loss
+from headrace.core.lag import UnknownLag, seconds_behind
+from headrace.core.lag_loss import time_to_data_loss
 
 # Backlog is worked off within this part of the objective, within these bounds.
 CATCH_UP_OF_OBJECTIVE = 2 / 3
@@ -75,6 +76,7 @@ class QueryView:
             self.memory.flows,
             now=self.at,
             retention_seconds=self.seen.retention_seconds,
+            deletes_by_size=self.seen.deletes_by_size,
         )
 
     @cached_property

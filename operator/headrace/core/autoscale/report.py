@@ -79,6 +79,7 @@ def _readable(one: Mapping[str, Any], name: str, *, now: float) -> Query:
         retention_seconds=(
             None if offsets.get("retentionSeconds") is None else _finite(offsets["retentionSeconds"])
         ),
+        deletes_by_size=by_size if isinstance(by_size := offsets.get("deletesBySize"), bool) else None,
         committed_batch=None if one.get("committedBatch") is None else _count(one["committedBatch"]),
         no_lookout=_no_lookout(lag.get("lookout")),
     )
