@@ -142,6 +142,8 @@ class Scaling:
         if job.attempt != address.uid:
             # A driver that has just come up has not been without work for long, whoever was before it.
             job.attempt, job.quiet, job.no_lookout = address.uid, None, None
+            job.memory = (job.memory or Memory()).with_new_driver()
+            job.pending_since = None
         before = job.no_lookout
         job.quiet, job.no_lookout = still_quiet(job.quiet, reading), lookout_problem(reading)
         if idle is None or job.status.sleep is not None:

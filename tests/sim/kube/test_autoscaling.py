@@ -150,6 +150,23 @@ def test_executors_that_get_no_place_are_not_asked_for_again_and_again():
     assert cluster.target == asked
 
 
+def test_a_suspension_in_the_middle_of_a_start_is_not_how_long_a_start_takes():
+    cluster = ScaledCluster({"max": 20, "lagObjective": "60s"})
+    cluster.room = 2
+    for _ in range(100):
+        cluster.steps(1, rate=900)
+        if (cluster.target or 0) > 2:
+            break
+    cluster.steps(2)
+    cluster.edit(suspend=True)
+    cluster.steps(2)
+    cluster.room = 100
+    cluster.edit(suspend=False)
+    cluster.steps(30)
+    assert cluster.ready() == cluster.target
+    assert cluster.agents.ring["memory"]["startupSeconds"] < 70
+
+
 def test_limits_that_are_edited_hold_at_once():
     cluster = ScaledCluster(LIMITS)
     cluster.steps(60, rate=900)

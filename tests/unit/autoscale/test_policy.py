@@ -211,6 +211,27 @@ def test_executors_that_never_come_are_a_quota_and_no_more_are_asked_for():
     assert job.run(300).target == last.target
 
 
+def test_time_in_which_executors_were_denied_is_not_how_long_they_take_to_start():
+    job = a_settled_job(rows_per_second=3300)
+    usual = job.memory.startup_seconds
+    job.run(7200, granted=4, rows_per_second=5500)
+    job.run(300, granted=1000)
+    assert job.ready == job.executors > 4
+    assert job.memory.startup_seconds <= usual
+    # The next quota is named as soon as the first one was.
+    job.run(420, granted=4, rows_per_second=9000)
+    assert job.decisions[-1].reason is Reason.QUOTA_BOUND
+
+
+def test_a_look_that_comes_after_hours_says_nothing_of_starts():
+    memory = Memory(asked_at=1000.0, startup_seconds=60.0)
+    assert memory.started(at=1090.0, pending=1, pending_seconds=90.0) == memory
+    joined = memory.started(at=1090.0, pending=0, pending_seconds=0.0)
+    assert joined.startup_seconds == pytest.approx(69.0)
+    suspended = memory.started(at=30_000.0, pending=0, pending_seconds=0.0)
+    assert (suspended.startup_seconds, suspended.asked_at) == (60.0, None)
+
+
 def test_executors_that_do_not_help_are_noticed_and_no_more_are_tried():
     job = a_settled_job(rows_per_second=3300, partitions=240, limits=limits(max=40))
     job.run(1500, rows_per_second=4400, sink_rows_per_second=4000)

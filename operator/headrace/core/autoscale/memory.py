@@ -16,6 +16,8 @@ SHORT_WINDOW_SECONDS = 60.0
 POINT_SECONDS = 5.0
 # Until an executor was seen to join, it is believed to take this long.
 STARTUP_PRIOR_SECONDS = 60.0
+# Executors that have not come after so long, or after three times what is usual, are denied.
+QUOTA_SECONDS = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +142,27 @@ class Memory:
     block: Block | None = None
     went_down_at: float | None = None
     floor: Floor | None = None
+
+    @property
+    def patience_seconds(self) -> float:
+        """Who waits longer than this for executors waits for room, and not for their start."""
+        return max(QUOTA_SECONDS, 3 * self.startup_seconds)
+
+    def started(self, *, at: float, pending: int, pending_seconds: float) -> Memory:
+        """How long executors take to join, once those that were asked for are there."""
+        if self.asked_at is None:
+            return self
+        took = at - self.asked_at
+        if max(took, pending_seconds) > self.patience_seconds:
+            return replace(self, asked_at=None)
+        if pending:
+            return self
+        learned = 0.7 * self.startup_seconds + 0.3 * max(1.0, took)
+        return replace(self, asked_at=None, startup_seconds=learned)
+
+    def with_new_driver(self) -> Memory:
+        """The executors of the last one are gone: those of this one start with it."""
+        return replace(self, asked_at=None)
 
     def needing(self, executors: int, *, at: float, hold_seconds: float) -> Memory:
         recent = [point for point in self.needed if at - point[0] <= hold_seconds and point[1] > executors]

@@ -189,7 +189,10 @@ def learn(seen: Observation, memory: Memory) -> Situation:
         _learned(query, memory.queries.get(query.name, QueryMemory()), seen) for query in seen.queries
     )
     queries = {view.seen.name: view.memory for view in views}
-    return Situation(seen=seen, memory=_startup(seen, replace(memory, queries=queries)), queries=views)
+    started = memory.started(
+        at=seen.at, pending=seen.executors.pending, pending_seconds=seen.executors.pending_seconds
+    )
+    return Situation(seen=seen, memory=replace(started, queries=queries), queries=views)
 
 
 def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
@@ -218,14 +221,6 @@ def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
         reset=reset,
         added=added,
     )
-
-
-def _startup(seen: Observation, memory: Memory) -> Memory:
-    """How long executors take to join, once those that were asked for are there."""
-    if memory.asked_at is None or seen.executors.pending:
-        return memory
-    took = max(1.0, seen.at - memory.asked_at)
-    return replace(memory, asked_at=None, startup_seconds=0.7 * memory.startup_seconds + 0.3 * took)
 
 
 def _sum(each: list[float | None]) -> float | None:
