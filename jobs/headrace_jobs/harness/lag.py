@@ -209,7 +209,7 @@ def offsets_behind(source: dict[str, Any], why: str, at: float = 0.0) -> Lag:
     if not ends or ends.keys() - reads.keys():
         return unknown("the source's offsets are not plain numbers")
     partitions = {"/".join(key) or "0": PartitionOffsets(ends[key], reads[key]) for key in ends}
-    return of_offsets(SourceOffsets(at=at, partitions=partitions), why)
+    return of_offsets(SourceOffsets(at=at, partitions=partitions, live=False), why)
 
 
 def _moment_of(progress: dict[str, Any] | None) -> float | None:

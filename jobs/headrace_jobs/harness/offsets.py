@@ -63,6 +63,8 @@ class SourceOffsets:
 
     at: float
     partitions: Mapping[str, PartitionOffsets]
+    # Whether `at` is when somebody asked. Otherwise it is when the last batch began: nobody else is told.
+    live: bool = True
     # How long the source keeps a row; None where it deletes by size only, not at all, or does not tell.
     retention_seconds: float | None = None
     deletes_by_size: bool | None = None
@@ -108,6 +110,7 @@ def together(sources: Iterable[SourceOffsets]) -> SourceOffsets | None:
         # The oldest of the looks: nothing is newer than it says.
         at=min(source.at for source in each),
         partitions=partitions,
+        live=all(source.live for source in each),
         retention_seconds=_least(source.retention_seconds for source in each),
         deletes_by_size=_any(source.deletes_by_size for source in each),
         min_partitions=_sum(source.min_partitions for source in each),
@@ -135,6 +138,7 @@ def to_report(offsets: SourceOffsets) -> dict[str, Any]:
     """Its entry in GET /v1/status. Partitions are lists: end, committed, earliest, unread since."""
     return {
         "at": round(offsets.at, 3),
+        "live": offsets.live,
         "retentionSeconds": offsets.retention_seconds,
         "deletesBySize": offsets.deletes_by_size,
         "minPartitions": offsets.min_partitions,

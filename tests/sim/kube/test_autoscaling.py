@@ -219,6 +219,25 @@ def test_a_refused_edit_does_not_change_the_limits_and_the_autoscaler_of_the_run
     assert cluster.target == cluster.replicas() == frozen
 
 
+def test_a_query_that_nobody_can_look_at_any_more_stops_no_look_at_the_others():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(40, rate=100)
+    assert cluster.condition("LagKnown") == ("True", "Measured")
+    alone, began = cluster.topic.report, cluster.moment.timestamp()
+    (stands_still,) = alone(at=began, executors=1)["queries"]
+
+    def both(*, at, executors):
+        report = alone(at=at, executors=executors)
+        return {**report, "queries": [*report["queries"], {**stands_still, "name": "other"}]}
+
+    cluster.topic.report = both
+    while cluster.condition("LagKnown") == ("True", "Measured"):
+        cluster.steps(1)
+        assert cluster.moment.timestamp() - began < 400
+    known = cluster.status.condition("LagKnown")
+    assert known is not None and "query other" in known.message
+
+
 def test_blackout_windows_hold_the_number():
     window = {"schedule": "0 0 * * *", "duration": "2h"}
     cluster = ScaledCluster({**LIMITS, "blackoutWindows": [window]})

@@ -358,6 +358,45 @@ def test_quiet_progress(query, reason):
     assert job.moves == []
 
 
+class ToldByBatches(Story):
+    """Its source says how far it reaches at the begin of each batch, and is asked by nobody else."""
+
+    told = (0.0, Offsets({"0": Partition(end=0, committed=0)}))
+
+    def query_seen(self, finished):
+        if finished:
+            read = round(sum(self.committed))
+            began = self.batch_ends_at if self.batch is None else self.now
+            self.told = (began - finished[-1].seconds, Offsets({"0": Partition(end=read, committed=read)}))
+        at, source = self.told
+        return replace(super().query_seen(finished), looked_at=at, live=False, source=source)
+
+
+def test_a_source_that_is_told_of_by_batches_is_scaled_for_when_they_are_long():
+    job = ToldByBatches(rows_per_second=3300, query={"min_partitions": 24})
+    job.run(1800)
+    assert job.run(15).numbers.lag_seconds < 60
+    last = job.run(900, rows_per_second=7000)
+    assert job.executors > 4
+    assert Reason.LAG_UNKNOWN not in job.reasons
+    # Each batch takes all there is: what has come since is reckoned, and never zero.
+    assert min(one.numbers.lag_rows for one in job.decisions) > 0
+    assert last.numbers.arrival_rows_per_second == pytest.approx(7000, rel=0.2)
+
+
+def test_what_is_looked_at_once_is_learned_from_once():
+    job = a_settled_job(rows_per_second=3300)
+    before = job.memory.queries["clicks"]
+    again = Observation(
+        at=job.now + 15,
+        queries=(replace(job.query_seen([]), looked_at=job.now),),
+        executors=Executors(cores=2, asked=4, ready=4),
+        limits=limits(),
+    )
+    _, memory = decide(again, job.memory)
+    assert memory.queries["clicks"] == before
+
+
 def test_nothing_is_taken_away_while_a_long_batch_runs():
     job = a_settled_job(rows_per_second=3300)
     job.run(240, rows_per_second=300)

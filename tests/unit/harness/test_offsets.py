@@ -127,3 +127,4 @@ def test_without_a_live_look_the_progress_tells():
     progress = {"sources": [source], "timestamp": "2026-01-01T00:00:00Z"}
     lag = LagMeter("s3://b/run-1", Topics(None)).measure("q", progress)
     assert lag.rows == 6 and "last progress" in lag.why
+    assert lag.offsets is not None and to_report(lag.offsets)["live"] is False

@@ -25,6 +25,10 @@ class Query:
     name: str
     trigger_seconds: float
     source: Offsets | UnknownLag
+    # When the source was looked at, by the clock of the observation; None: with it.
+    looked_at: float | None = None
+    # Whether the source is asked while batches run. Otherwise it was when the last one began.
+    live: bool = True
     # The newest finished batches, in order. Those that were seen before are skipped by their number.
     batches: tuple[Batch, ...] = ()
     # Seconds since Spark last said anything of this query: a batch finished, or nothing to do.

@@ -36,7 +36,9 @@ class QueryView:
 
     seen: Query
     memory: QueryMemory
+    # When its sources were looked at, and how long nobody could look since.
     at: float
+    unseen_seconds: float = 0.0
     objective_seconds: float
     cores: int
     # None is unknown.
@@ -56,16 +58,21 @@ class QueryView:
 
     @cached_property
     def lag_rows(self) -> int | None:
-        return (
-            None if self.offsets_behind is None else round(self.offsets_behind * self.memory.rows_per_offset)
-        )
+        """With what has come since somebody looked, as far as it comes as it did."""
+        if self.offsets_behind is None:
+            return None
+        unseen = self.unseen_seconds * (self.memory.arrival(LONG_WINDOW_SECONDS) or 0.0)
+        return round((self.offsets_behind + unseen) * self.memory.rows_per_offset)
 
     @cached_property
     def lag_seconds(self) -> float | None:
         if isinstance(self.seen.source, UnknownLag):
             return None
         offsets_per_second = self.memory.arrival(LONG_WINDOW_SECONDS)
-        return seconds_behind(self.seen.source, rows_per_second=offsets_per_second, now=self.at)
+        then = seconds_behind(self.seen.source, rows_per_second=offsets_per_second, now=self.at)
+        if then is None or (then == 0 and not offsets_per_second):
+            return then
+        return then + self.unseen_seconds
 
     @cached_property
     def seconds_to_data_loss(self) -> tuple[float, str] | None:

@@ -201,12 +201,17 @@ def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
         # Batches count anew: another lineage, or one that was taken back. What a row costs is still known.
         before = after = replace(before, fit=replace(before.fit, last_number=-1))
     fresh = [batch for batch in query.batches if batch.number > before.fit.last_number]
+    at = seen.at if query.looked_at is None else query.looked_at
     if isinstance(query.source, Offsets):
-        moved = follow(before.flows, query.source, at=seen.at)
         rows = sum(batch.rows for batch in fresh)
         behind = rows_behind(query.source)
-        after = before.looked(moved, behind, rows, at=seen.at)
-        reset, added = moved.reset, moved.added
+        if before.flows.at is None or at > before.flows.at:
+            moved = follow(before.flows, query.source, at=at)
+            after = before.looked(moved, behind, rows, at=at)
+            reset, added = moved.reset, moved.added
+        else:
+            # Nobody has looked at the source since; the batches count all the same.
+            after = replace(before, rows_read=before.rows_read + rows)
     stages = stages_of(query, after, seen.executors.cores)
     # Where batches follow at once, what a batch may take stands for the trigger.
     trigger = query.trigger_seconds or BATCH_OF_OBJECTIVE * seen.limits.lag_objective_seconds
@@ -214,7 +219,8 @@ def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
     return QueryView(
         seen=query,
         memory=after,
-        at=seen.at,
+        at=at,
+        unseen_seconds=0.0 if query.live else max(0.0, seen.at - at),
         objective_seconds=seen.limits.lag_objective_seconds,
         cores=seen.executors.cores,
         offsets_behind=behind,
