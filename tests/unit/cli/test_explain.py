@@ -11,7 +11,8 @@ from headrace.api import StreamJobStatus
 from headrace.cli import connect
 from headrace.cli.cluster import Answer, Cluster, Ran
 from headrace.cli.kubectl import main
-from headrace.cli.ring import Ring
+from headrace.cli.ring import Ring, explained
+from headrace.core.autoscale.words import duration
 from tests.sim.kube.scaled import ScaledCluster
 from tests.unit.cli.fakes import a_cluster, add_job, transport_of
 
@@ -68,6 +69,36 @@ def test_the_last_decisions_are_told_with_their_numbers_and_the_model(cluster, m
     assert "stays at" in shown, "and why not"
 
 
+def test_the_numbers_are_todays_and_say_how_old_they_are():
+    """A job that has had enough executors for hours: what was news then is not what it does now."""
+    scaled = ScaledCluster({"max": 8, "lagObjective": "60s"})
+    scaled.steps(40, rate=100)
+    said = len(scaled.agents.ring["decisions"])
+    scaled.steps(20, rate=140)
+    ring = scaled.agents.ring
+    assert len(ring["decisions"]) == said and ring["decisions"][-1]["reason"] == "Enough"
+    shown = explained(Ring.of(ring), now=scaled.moment, lines=3)
+    assert "arrives          140 rows/s" in shown
+    since = scaled.moment.timestamp() - ring["newest"]["at"]
+    assert since < 90 and f"Measured {since:.3g} s ago" in shown
+    assert f"Enough (for {duration(scaled.moment.timestamp() - ring['decisions'][-1]['at'])})" in shown
+
+
+def test_a_broker_that_is_away_shows_within_a_minute_or_two():
+    scaled = ScaledCluster({"max": 8, "lagObjective": "60s"})
+    scaled.steps(40, rate=100)
+    scaled.topic.away = True
+    scaled.steps(6)
+    assert scaled.agents.ring["decisions"][-1]["reason"] == "LagUnknown"
+    assert "LagUnknown" in explained(Ring.of(scaled.agents.ring), now=scaled.moment, lines=1)
+
+
+def test_a_driver_of_an_older_version_has_kept_news_only():
+    content = {name: value for name, value in json.loads(a_ring()).items() if name != "newest"}
+    ring = Ring.of(content)
+    assert ring.newest == ring.decisions[-1]
+
+
 def test_it_is_asked_in_the_drivers_pod_without_its_token(cluster, monkeypatch):
     run(cluster, monkeypatch, "explain", "clicks")
     (asked,) = [what for verb, what in transport_of(cluster).asked if verb == "run"]
@@ -77,7 +108,7 @@ def test_it_is_asked_in_the_drivers_pod_without_its_token(cluster, monkeypatch):
 
 def test_machines_get_the_ring_as_it_is(cluster, monkeypatch):
     told = json.loads(run(cluster, monkeypatch, "explain", "clicks", "-o", "json").output)
-    assert set(told) == {"memory", "decisions", "looks"}
+    assert set(told) == {"memory", "newest", "decisions", "looks"}
 
 
 def test_other_limits_are_tried_on_the_jobs_own_load(cluster, monkeypatch, tmp_path):

@@ -46,7 +46,7 @@ def read(report: Mapping[str, Any], *, now: float) -> Reading:
 
 
 def _query(told: Any, *, now: float, ahead: float) -> Query | None:
-    """None for what has ended or has no name. `now` by the driver's clock, which is `ahead` of the reading's."""
+    """None for what has ended or has no name. `now` is by the driver's clock, `ahead` of the reading's."""
     if not isinstance(told, Mapping):
         return None
     one = cast(Mapping[str, Any], told)
