@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from zlib import crc32
 
 # More partitions than this are told of in groups: the report stays small, and shares hardly change.
 MOST_PARTITIONS = 256
@@ -144,6 +145,8 @@ def to_report(offsets: SourceOffsets) -> dict[str, Any]:
         "minPartitions": offsets.min_partitions,
         "maxRowsPerBatch": offsets.max_rows_per_batch,
         "plannedRows": offsets.planned_rows,
+        # However many of them are told of in groups.
+        "partitionCount": len(offsets.partitions),
         "partitions": {
             name: [one.end, one.committed, one.earliest, one.unread_since]
             for name, one in grouped(offsets.partitions, MOST_PARTITIONS).items()
@@ -152,13 +155,22 @@ def to_report(offsets: SourceOffsets) -> dict[str, Any]:
 
 
 def grouped(partitions: Mapping[str, PartitionOffsets], most: int) -> Mapping[str, PartitionOffsets]:
-    """At most so many: neighbours are added up where there are more."""
+    """At most so many: neighbours are added up where there are more.
+
+    Each one stays in its group, whatever is added: a sum that went back would look like a topic made anew.
+    """
     if len(partitions) <= most:
         return partitions
-    groups: list[list[PartitionOffsets]] = [[] for _ in range(most)]
-    for index, name in enumerate(sorted(partitions)):
-        groups[index % most].append(partitions[name])
-    return {f"group/{index}": _group(group) for index, group in enumerate(groups)}
+    groups: dict[int, list[PartitionOffsets]] = {}
+    for name in sorted(partitions):
+        groups.setdefault(_group_of(name, most), []).append(partitions[name])
+    return {f"group/{index}": _group(group) for index, group in sorted(groups.items())}
+
+
+def _group_of(name: str, most: int) -> int:
+    """Partitions of a topic go round, so that groups are of one size."""
+    topic, _, number = name.rpartition("/")
+    return (crc32(topic.encode()) + int(number)) % most if number.isdigit() else crc32(name.encode()) % most
 
 
 def _group(partitions: list[PartitionOffsets]) -> PartitionOffsets:

@@ -323,6 +323,29 @@ def test_new_partitions_are_noticed_and_count():
     assert job.executors > 2
 
 
+def test_partitions_that_are_told_of_in_groups_are_tasks_and_no_skew():
+    job = a_settled_job(rows_per_second=3300)
+    groups, memory = job.query_seen([]), job.memory.queries["clicks"]
+    grouped = stages_of(replace(groups, partition_count=240), memory, cores=2)
+    assert grouped.source_tasks == 240
+    assert grouped.hottest_share == pytest.approx(1 / 240)
+    shares = [0.3] + [0.7 / 23] * 23
+    hot = a_settled_job(rows_per_second=3300, shares=shares)
+    in_group = stages_of(
+        replace(hot.query_seen([]), partition_count=240), hot.memory.queries["clicks"], cores=2
+    )
+    assert in_group.hottest_share == pytest.approx(0.3 - 9 / 240, rel=0.01)
+
+
+def test_a_query_that_is_away_for_a_while_is_remembered():
+    job = a_settled_job(rows_per_second=3300)
+    known = job.memory.queries["clicks"].fit
+    job.name = "other"
+    job.run(60)
+    assert job.memory.queries["clicks"].fit == known
+    assert job.memory.absent(at=job.now + 90_000) == {}
+
+
 def test_no_arrival_does_not_mean_endless_capacity():
     job = a_settled_job(rows_per_second=3300)
     capacity = job.run(15).numbers.capacity_rows_per_second

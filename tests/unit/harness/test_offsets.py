@@ -97,6 +97,20 @@ def test_many_partitions_are_told_in_groups_and_nothing_gets_lost():
     assert len(to_report(SourceOffsets(at=1, partitions=many))["partitions"]) == 256
 
 
+def test_partitions_that_are_added_leave_the_others_in_their_groups():
+    before = {f"t/{number}": PartitionOffsets(1000, 0, 0) for number in range(300)}
+    after = {**before, **{f"t/{number}": PartitionOffsets(0, 0, 0) for number in range(300, 340)}}
+    few, more = grouped(before, 256), grouped(after, 256)
+    assert few.keys() == more.keys()
+    assert all(more[name].end >= one.end for name, one in few.items())
+    assert to_report(SourceOffsets(at=1, partitions=after))["partitionCount"] == 340
+
+
+def test_groups_are_of_one_size():
+    many = {f"{topic}/{number}": PartitionOffsets(1, 0) for topic in "ab" for number in range(512)}
+    assert {one.end for one in grouped(many, 256).values()} == {4}
+
+
 def test_live_offsets_are_believed_and_aged_by_records():
     live = offsets(**{"orders/0": PartitionOffsets(20, 5, 0, 90.0), "orders/1": PartitionOffsets(7, 7, 0)})
     lag = LagMeter("s3://b/run-1", Topics(live)).measure("q", {"sources": [KAFKA]})

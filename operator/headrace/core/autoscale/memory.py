@@ -18,6 +18,9 @@ POINT_SECONDS = 5.0
 STARTUP_PRIOR_SECONDS = 60.0
 # Executors that have not come after so long, or after three times what is usual, are denied.
 QUOTA_SECONDS = 300.0
+# Queries that are not reported any more are remembered for so long, and so many of them.
+ABSENT_SECONDS = 86_400.0
+ABSENT_QUERIES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +166,16 @@ class Memory:
     def with_new_driver(self) -> Memory:
         """The executors of the last one are gone: those of this one start with it."""
         return replace(self, asked_at=None)
+
+    def absent(self, *, at: float) -> dict[str, QueryMemory]:
+        """What is worth keeping of queries that may come back: code may start one anew by its old name."""
+        recent = {
+            name: query
+            for name, query in self.queries.items()
+            if query.flows.at is not None and at - query.flows.at < ABSENT_SECONDS
+        }
+        newest = sorted(recent, key=lambda name: -(recent[name].flows.at or 0.0))[:ABSENT_QUERIES]
+        return {name: recent[name] for name in newest}
 
     def needing(self, executors: int, *, at: float, hold_seconds: float) -> Memory:
         recent = [point for point in self.needed if at - point[0] <= hold_seconds and point[1] > executors]

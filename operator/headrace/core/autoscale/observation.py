@@ -40,6 +40,8 @@ class Query:
     running_rows: int | None = None
     # Tasks of a shuffle stage; for a stateful query its checkpoint has fixed them. None: no shuffle.
     shuffle_partitions: int | None = None
+    # Partitions of the source, where it has more than it tells of one by one.
+    partition_count: int | None = None
     # Spark splits partitions of the source where there are fewer than this.
     min_partitions: int | None = None
     # The source's limit of rows per batch, if it has one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -203,12 +204,19 @@ class QueryView:
 
 def stages_of(seen: Query, memory: QueryMemory, cores: int) -> Stages:
     """The tasks of a batch. A partition that Spark splits is no longer as hot."""
-    partitions = max(1, len(memory.flows.partitions))
+    told = max(1, len(memory.flows.partitions))
+    partitions = max(told, seen.partition_count or 0)
     tasks = max(partitions, seen.min_partitions or 0)
     hottest = memory.flows.hottest_share
     return Stages(
         cores=cores,
         source_tasks=tasks,
         shuffle_tasks=seen.shuffle_partitions,
-        hottest_share=0.0 if hottest is None else hottest[1] * partitions / tasks,
+        hottest_share=0.0 if hottest is None else _of_one(hottest[1], partitions, told) * partitions / tasks,
     )
+
+
+def _of_one(share: float, partitions: int, told: int) -> float:
+    """The share of the hottest partition in a group: the others get what is usual, or as much as it does."""
+    members = math.ceil(partitions / told)
+    return max(share / members, share - (members - 1) / partitions)

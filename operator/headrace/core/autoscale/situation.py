@@ -188,7 +188,7 @@ def learn(seen: Observation, memory: Memory) -> Situation:
     views = tuple(
         _learned(query, memory.queries.get(query.name, QueryMemory()), seen) for query in seen.queries
     )
-    queries = {view.seen.name: view.memory for view in views}
+    queries = {**memory.absent(at=seen.at), **{view.seen.name: view.memory for view in views}}
     started = memory.started(
         at=seen.at, pending=seen.executors.pending, pending_seconds=seen.executors.pending_seconds
     )
