@@ -16,6 +16,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from headrace_jobs.harness.jvm_errors import innermost
 from headrace_jobs.harness.offsets import (
     UNKNOWN_RETENTION,
     LookFailed,
@@ -297,11 +298,3 @@ def _option(value: Any) -> int | None:
 
 def _number(value: str | None) -> int | None:
     return int(value) if value is not None and value.isdigit() else None
-
-
-def innermost(error: Py4JJavaError) -> str:
-    """The innermost words, without the trace."""
-    link = error.java_exception
-    while (cause := link.getCause()) is not None:
-        link = cause
-    return f"{link.getClass().getSimpleName()}: {link.getMessage() or ''}"[:300]

@@ -14,7 +14,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from headrace_jobs.harness.conf import driver_conf
 from headrace_jobs.harness.driver_jvm import DriverJvm, JvmFailed, spark_home, start_driver_jvm
-from headrace_jobs.harness.kafka_lag import innermost, retention_of
+from headrace_jobs.harness.jvm_errors import innermost
+from headrace_jobs.harness.kafka_lag import retention_of
 from headrace_jobs.harness.offsets import LookFailed, shortest
 from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.harness.scratch import make_scratch

@@ -113,32 +113,32 @@ def test_groups_are_of_one_size():
 
 def test_live_offsets_are_believed_and_aged_by_records():
     live = offsets(**{"orders/0": PartitionOffsets(20, 5, 0, 90.0), "orders/1": PartitionOffsets(7, 7, 0)})
-    lag = LagMeter("s3://b/run-1", Topics(live)).measure("q", {"sources": [KAFKA]})
+    lag = LagMeter(Topics(live)).measure("q", {"sources": [KAFKA]})
     assert (lag.known, lag.rows, lag.behind_since) == (True, 15, "1970-01-01T00:01:30.000Z")
 
 
 def test_an_age_that_no_record_told_is_reckoned_from_the_history():
     first = offsets(at=100.0, **{"orders/0": PartitionOffsets(10, 10, 0)})
     second = offsets(at=110.0, **{"orders/0": PartitionOffsets(20, 10, 0)})
-    meter = LagMeter("s3://b/run-1", Topics(first, second))
+    meter = LagMeter(Topics(first, second))
     meter.measure("q", {"sources": [KAFKA]})
     lag = meter.measure("q", {"sources": [KAFKA]})
     assert lag.offsets is not None and lag.offsets.partitions["orders/0"].unread_since == 100.0
 
 
 def test_a_broker_that_does_not_answer_makes_the_lag_unknown():
-    lag = LagMeter("s3://b/run-1", Topics(LookFailed("Timeout"))).measure("q", {"sources": [KAFKA]})
+    lag = LagMeter(Topics(LookFailed("Timeout"))).measure("q", {"sources": [KAFKA]})
     assert (lag.known, lag.rows, lag.why, lag.offsets) == (False, None, "Timeout", None)
 
 
 def test_the_lag_is_known_while_the_first_batch_of_an_attempt_runs():
     live = offsets(**{"orders/0": PartitionOffsets(20, 5, 0, 90.0)})
-    assert LagMeter("s3://b/run-1", Topics(live)).measure("q", None).rows == 15
+    assert LagMeter(Topics(live)).measure("q", None).rows == 15
 
 
 def test_without_a_live_look_the_progress_tells():
     source = {**KAFKA, "endOffset": {"orders": {"0": 3}}, "latestOffset": {"orders": {"0": 9}}}
     progress = {"sources": [source], "timestamp": "2026-01-01T00:00:00Z"}
-    lag = LagMeter("s3://b/run-1", Topics(None)).measure("q", progress)
+    lag = LagMeter(Topics(None)).measure("q", progress)
     assert lag.rows == 6 and "last progress" in lag.why
     assert lag.offsets is not None and to_report(lag.offsets)["live"] is False
