@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headrace.core.autoscale import Memory
+from headrace.core.autoscale.memory import QueryMemory
 from headrace.core.autoscale.words import amount, duration, executors, manage, rate
+from headrace.simulate.job import Job
 from headrace.simulate.traces import Trace
 
 Decision = Mapping[str, Any]
@@ -53,7 +55,22 @@ class Ring:
 
     @property
     def partitions(self) -> int:
-        return max((len(query.flows.partitions) for query in self.memory.queries.values()), default=1)
+        return max((query.partitions for query in self.memory.queries.values()), default=0) or 1
+
+    @property
+    def job(self) -> Job | None:
+        """By the query that most arrives for; None before anything was learned."""
+        queries = self.memory.queries.values()
+        main = max(queries, key=_arriving, default=None)
+        if main is None:
+            return None
+        return Job(
+            trigger_seconds=main.trigger_seconds,
+            fixed_seconds=main.fit.fixed if main.fit.ready else None,
+            startup_seconds=self.memory.startup_seconds,
+            shuffle_partitions=main.shuffle_partitions,
+            retention_seconds=main.retention_seconds,
+        )
 
     @property
     def rows_per_executor(self) -> float | None:
@@ -75,6 +92,10 @@ class Ring:
         if len(known) < 2 or seconds[-1] < 600:
             return None
         return Trace(name, tuple(seconds), tuple(value for _, value in known))
+
+
+def _arriving(query: QueryMemory) -> float:
+    return sum(flow.ended for flow in query.flows.partitions.values())
 
 
 def explained(ring: Ring, *, now: datetime, lines: int) -> str:

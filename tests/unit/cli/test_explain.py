@@ -13,6 +13,7 @@ from headrace.cli.cluster import Answer, Cluster, Ran
 from headrace.cli.kubectl import main
 from headrace.cli.ring import Ring, explained
 from headrace.core.autoscale.words import duration
+from headrace.simulate.job import Job
 from tests.sim.kube.scaled import ScaledCluster
 from tests.unit.cli.fakes import a_cluster, add_job, transport_of
 
@@ -118,6 +119,27 @@ def test_other_limits_are_tried_on_the_jobs_own_load(cluster, monkeypatch, tmp_p
     assert "objective 30 s, 1 to 12 executors" in shown
     assert "executor hours" in shown
     assert picture.read_text().startswith("<svg")
+
+
+def test_the_job_is_simulated_as_it_is(cluster, monkeypatch, tmp_path):
+    shown = run(cluster, monkeypatch, "simulate", "clicks", "--plot", str(tmp_path / "out.svg")).output
+    assert "a batch every 10 s" in shown
+    ring = json.loads(a_ring())
+    memory = ring["memory"]["queries"]["q"]
+    memory.update({"triggerSeconds": 60.0, "shufflePartitions": 4, "retentionSeconds": 7200.0})
+    ring["memory"]["startupSeconds"] = 90.0
+    known = Ring.of(ring)
+    assert known.partitions == 8
+    assert known.job == Job(
+        trigger_seconds=60.0,
+        fixed_seconds=memory["fit"]["fixed"],
+        startup_seconds=90.0,
+        shuffle_partitions=4,
+        retention_seconds=7200.0,
+    )
+    transport_of(cluster).commands["clicks-r2-a3"] = Ran(0, json.dumps(ring), "")
+    slower = run(cluster, monkeypatch, "simulate", "clicks", "--plot", str(tmp_path / "out.svg")).output
+    assert "a batch every 60 s" in slower
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,11 @@ class QueryMemory:
     # Offsets and rows of past batches: in compacted and transactional topics they differ.
     offsets_read: float = 0.0
     rows_read: float = 0.0
+    # What the job is like, for whoever replays its load.
+    trigger_seconds: float = 0.0
+    partitions: int = 0
+    shuffle_partitions: int | None = None
+    retention_seconds: float | None = None
 
     @property
     def rows_per_offset(self) -> float:
@@ -85,6 +90,10 @@ class QueryMemory:
             "fit": self.fit.to_json(),
             "offsetsRead": round(self.offsets_read),
             "rowsRead": round(self.rows_read),
+            "triggerSeconds": self.trigger_seconds,
+            "partitions": self.partitions,
+            "shufflePartitions": self.shuffle_partitions,
+            "retentionSeconds": self.retention_seconds,
         }
 
     @classmethod
@@ -96,6 +105,10 @@ class QueryMemory:
             fit=Fit.from_json(data["fit"]),
             offsets_read=data["offsetsRead"],
             rows_read=data["rowsRead"],
+            trigger_seconds=data["triggerSeconds"],
+            partitions=data["partitions"],
+            shuffle_partitions=data["shufflePartitions"],
+            retention_seconds=data["retentionSeconds"],
         )
 
 

@@ -215,7 +215,14 @@ def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
     stages = stages_of(query, after, seen.executors.cores)
     # Where batches follow at once, what a batch may take stands for the trigger.
     trigger = query.trigger_seconds or BATCH_OF_OBJECTIVE * seen.limits.lag_objective_seconds
-    after = replace(after, fit=after.fit.learn(fresh, stages, trigger))
+    after = replace(
+        after,
+        fit=after.fit.learn(fresh, stages, trigger),
+        trigger_seconds=query.trigger_seconds,
+        partitions=query.partition_count or len(after.flows.partitions),
+        shuffle_partitions=query.shuffle_partitions,
+        retention_seconds=query.retention_seconds,
+    )
     return QueryView(
         seen=query,
         memory=after,
