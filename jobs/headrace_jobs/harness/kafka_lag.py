@@ -16,7 +16,16 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets, SourceOffsets
+from headrace_jobs.harness.jvm_errors import innermost
+from headrace_jobs.harness.offsets import (
+    UNKNOWN_RETENTION,
+    LookFailed,
+    PartitionOffsets,
+    Retention,
+    SourceOffsets,
+    retention_in,
+    shortest,
+)
 from headrace_jobs.harness.source_notes import NotNoted, kafka_note
 
 log = logging.getLogger("headrace")
@@ -117,7 +126,7 @@ class KafkaSource:
         self._consumer: Any = None
         self._options = _private(stream, "options")
         self._max_rows = _option(stream.maxOffsetsPerTrigger())
-        self._retention: float | None = None
+        self._retention = UNKNOWN_RETENTION
         self._retention_due = 0.0
         self._began_at: Mapping[str, int] | None = None
         # (partition, committed) -> when the record there was written.
@@ -136,13 +145,15 @@ class KafkaSource:
             name: PartitionOffsets(end, committed.get(name), earliest.get(name)) for name, end in ends.items()
         }
         ages = self._ages_of({name: one for name, one in partitions.items() if one.behind})
+        retention = self._retention_of({name.rpartition("/")[0] for name in partitions})
         return SourceOffsets(
             at=at,
             partitions={
                 name: PartitionOffsets(one.end, one.committed, one.earliest, ages.get(name))
                 for name, one in partitions.items()
             },
-            retention_seconds=self._retention_of({name.rpartition("/")[0] for name in partitions}),
+            retention_seconds=retention.seconds,
+            deletes_by_size=retention.by_size,
             min_partitions=_number(self._options.get("minPartitions")),
             max_rows_per_batch=self._max_rows,
             planned_rows=_between(committed, planned),
@@ -217,30 +228,25 @@ class KafkaSource:
 
     # How long the topics keep a row.
 
-    def _retention_of(self, topics: set[str]) -> float | None:
+    def _retention_of(self, topics: set[str]) -> Retention:
         now = time.monotonic()
         if now >= self._retention_due:
             self._retention_due = now + _RETENTION_SECONDS
             try:
                 known = [retention_of(self._jvm, self._reader.admin(), topic) for topic in sorted(topics)]
-                self._retention = min((one for one in known if one is not None), default=None)
+                self._retention = shortest(known)
             except Py4JJavaError as error:
                 # No right to read it, most likely: the movement of the first offset still tells.
                 log.info("how long the topics keep their rows is not known: %s", innermost(error))
         return self._retention
 
 
-def retention_of(jvm: Any, admin: Any, topic: str) -> float | None:
-    """How long it keeps a row, in seconds; None if it does not delete by time."""
+def retention_of(jvm: Any, admin: Any, topic: str) -> Retention:
     config = jvm.org.apache.kafka.common.config.ConfigResource
     kind = getattr(jvm.org.apache.kafka.common.config, "ConfigResource$Type").TOPIC
     resource = config(kind, topic)
-    found = admin.describeConfigs(jvm.java.util.List.of(resource)).all().get()
-    entries = found.get(resource)
-    if "delete" not in entries.get("cleanup.policy").value():
-        return None
-    milliseconds = int(entries.get("retention.ms").value())
-    return milliseconds / 1000 if milliseconds >= 0 else None
+    entries = admin.describeConfigs(jvm.java.util.List.of(resource)).all().get().get(resource)
+    return retention_in(lambda key: entries.get(key).value())
 
 
 def _sources(execution: Any) -> Any:
@@ -292,11 +298,3 @@ def _option(value: Any) -> int | None:
 
 def _number(value: str | None) -> int | None:
     return int(value) if value is not None and value.isdigit() else None
-
-
-def innermost(error: Py4JJavaError) -> str:
-    """The innermost words, without the trace."""
-    link = error.java_exception
-    while (cause := link.getCause()) is not None:
-        link = cause
-    return f"{link.getClass().getSimpleName()}: {link.getMessage() or ''}"[:300]

@@ -5,18 +5,14 @@ What cannot be known is said to be unknown, with the reason: a zero would tell a
 
 from __future__ import annotations
 
-import glob
-import json
-import os
 import re
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
 
+from headrace_jobs.harness.file_lag import FileLag
 from headrace_jobs.harness.lag_age import OffsetHistory
 from headrace_jobs.harness.offsets import (
     LookFailed,
@@ -30,7 +26,6 @@ from headrace_jobs.harness.view import NO_PROGRESS_YET, Lag, iso
 from headrace_jobs.store import local_directory
 
 _DESCRIBED = re.compile(r"^(?P<kind>\w+)\[(?P<where>.*?)\]?$", re.DOTALL)
-_LOG_NAME = re.compile(r"^(?P<number>\d+)(?P<compact>\.compact)?$")
 
 
 class LiveTopics(Protocol):
@@ -50,22 +45,20 @@ class LiveTopics(Protocol):
 class LagMeter:
     """Measures the queries of one run. For one thread.
 
-    It remembers which files were read, so that each look is cheap, and how far sources reached, which tells
-    since when what is unread waits.
+    It remembers how far sources reached, which tells since when what is unread waits.
     """
 
     def __init__(
         self,
-        run_path: str,
         topics: LiveTopics | None = None,
+        files: FileLag | None = None,
         clock: Callable[[], float] = time.time,
         notes: SourceNotes | None = None,
     ) -> None:
-        self._run_directory = local_directory(run_path)
+        self._files = files
         self._topics = topics
         self._clock = clock
         self._notes = notes
-        self._read_files: dict[tuple[str, int], ReadFiles] = {}
         self._histories: dict[str, OffsetHistory] = {}
 
     def measure(self, query: str, progress: dict[str, Any] | None) -> Lag:
@@ -95,9 +88,9 @@ class LagMeter:
         if kind == "KafkaV2" and self._topics is not None:
             return self._topics.note(query, index)
         directory = local_directory(where) if kind == "FileStreamSource" else None
-        if directory is not None and self._run_directory is not None:
+        if directory is not None:
             return {"kind": "files", "index": index, "directory": str(directory)}
-        raise NotNoted(f"nobody but the driver can look at the source {kind}")
+        raise NotNoted(f"nobody but the driver can look at the source {kind}[{where}]")
 
     def _of_source(self, query: str, index: int, source: dict[str, Any], at: float) -> Lag:
         description = source.get("description") or ""
@@ -142,44 +135,14 @@ class LagMeter:
         return replace(lag, offsets=offsets, behind_since=iso(since) if since is not None else None)
 
     def _of_files(self, query: str, index: int, where: str) -> Lag:
-        directory = local_directory(where)
-        if directory is None or self._run_directory is None:
-            return unknown("unread files are counted in local directories only")
-        log = self._run_directory / "queries" / query / "sources" / str(index)
-        read = self._read_files.setdefault((query, index), ReadFiles(log))
+        if self._files is None:
+            return unknown("nobody counts the unread files")
         try:
-            taken = read.paths()
-            waiting = sum(1 for file in files_below(str(directory)) if file not in taken)
-        except OSError as error:
-            return unknown(f"the files in {directory} cannot be counted: {error.strerror}")
-        files = PartitionOffsets(end=len(taken) + waiting, committed=len(taken))
-        return Lag(
-            known=True,
-            rows=None,
-            files=waiting,
-            why=f"files in {directory} that were not read yet",
-            offsets=SourceOffsets(at=self._clock(), partitions={f"files/{index}": files}),
-        )
-
-
-@dataclass
-class ReadFiles:
-    """The files a file source has taken, from its log: entries 0, 1, …, every tenth with all before it."""
-
-    log: Path
-    _paths: set[str] = field(default_factory=set)
-    _newest: int = -1
-
-    def paths(self) -> set[str]:
-        entries = sorted(_log_entries(self.log))
-        compact = max((number for number, name in entries if name.endswith(".compact")), default=-1)
-        # A compacted entry tells everything up to it, so it is only needed where we are behind it.
-        start = max(self._newest + 1, compact if compact > self._newest else 0)
-        for number, name in entries:
-            if number >= start:
-                self._paths.update(_paths_in(self.log / name))
-                self._newest = number
-        return self._paths
+            offsets = self._files.look(query, index, where)
+        except LookFailed as error:
+            return unknown(str(error))
+        why = f"files in {where} that were not read yet"
+        return Lag(known=True, rows=None, files=offsets.behind, why=why, offsets=offsets)
 
 
 def total(lags: list[Lag]) -> Lag:
@@ -216,7 +179,7 @@ def offsets_behind(source: dict[str, Any], why: str, at: float = 0.0) -> Lag:
     if not ends or ends.keys() - reads.keys():
         return unknown("the source's offsets are not plain numbers")
     partitions = {"/".join(key) or "0": PartitionOffsets(ends[key], reads[key]) for key in ends}
-    return of_offsets(SourceOffsets(at=at, partitions=partitions), why)
+    return of_offsets(SourceOffsets(at=at, partitions=partitions, live=False), why)
 
 
 def _moment_of(progress: dict[str, Any] | None) -> float | None:
@@ -229,44 +192,6 @@ def unknown(why: str) -> Lag:
     return Lag(known=False, rows=None, files=None, why=why)
 
 
-def files_below(pattern: str) -> Iterator[str]:
-    """The data files a file source would see: hidden ones and those that begin with _ are not data."""
-    for root in glob.glob(pattern) if glob.has_magic(pattern) else [pattern]:  # noqa: PTH207
-        if Path(root).is_file():
-            yield root
-            continue
-        for directory, inner, names in os.walk(root):
-            inner[:] = [name for name in inner if _is_data(name)]
-            yield from (os.path.join(directory, name) for name in names if _is_data(name))  # noqa: PTH118 - hot
-
-
-def _is_data(name: str) -> bool:
-    return not name.startswith((".", "_")) and not name.endswith("._COPYING_")
-
-
 def _kind_and_place(description: str) -> tuple[str, str]:
     match = _DESCRIBED.match(description)
     return (match["kind"], match["where"]) if match else (description.partition("@")[0], "")
-
-
-def _log_entries(log: Path) -> Iterator[tuple[int, str]]:
-    try:
-        names = [path.name for path in log.iterdir()]
-    except FileNotFoundError:
-        return
-    for name in names:
-        match = _LOG_NAME.match(name)
-        if match:
-            yield int(match["number"]), name
-
-
-def _paths_in(entry: Path) -> Iterator[str]:
-    try:
-        lines = entry.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:  # compacted and purged since the listing; the compacted entry has it
-        return
-    for line in lines[1:]:  # the first line is the version
-        # Files are URLs here, escaped; the places of queries and sources are Hadoop's paths, which are not.
-        url = urlsplit(json.loads(line)["path"])
-        if url.scheme == "file":
-            yield unquote(url.path)

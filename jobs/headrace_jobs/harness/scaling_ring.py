@@ -27,7 +27,7 @@ _RETRY_SECONDS = 60.0
 
 
 def empty() -> dict[str, Any]:
-    return {"memory": None, "decisions": [], "looks": []}
+    return {"memory": None, "newest": None, "decisions": [], "looks": []}
 
 
 def with_news(ring: dict[str, Any], news: dict[str, Any]) -> dict[str, Any]:
@@ -40,7 +40,12 @@ def with_news(ring: dict[str, Any], news: dict[str, Any]) -> dict[str, Any]:
         name: (ring[name] + [one for one in news.get(name, []) if one not in ring[name][-50:]])[-most:]
         for name, most in lists.items()
     }
-    return {"memory": news.get("memory") or ring["memory"], **kept}
+    return {
+        "memory": news.get("memory") or ring["memory"],
+        # The newest decision also where it says what the one before it said: with today's numbers.
+        "newest": news.get("newest") or ring.get("newest"),
+        **kept,
+    }
 
 
 class ScalingRing:
@@ -64,7 +69,9 @@ class ScalingRing:
     def keep(self, news: dict[str, Any]) -> None:
         with self._lock:
             self._ring = with_news(self._ring, news)
-        self._changed.set()
+        # Numbers alone are told every minute to whoever asks: no reason to write.
+        if news.keys() - {"newest"}:
+            self._changed.set()
 
     def read_again(self) -> None:
         """Another driver has written there since: of a candidate that takes over, the one before it."""

@@ -17,6 +17,7 @@ from headrace_jobs.harness.checkpoint_control import CheckpointControl
 from headrace_jobs.harness.driver_jvm import Gateway
 from headrace_jobs.harness.endings import Event, QueryEnd
 from headrace_jobs.harness.failure import UserCode
+from headrace_jobs.harness.file_lag import FileLag, ListFiles, jvm_files
 from headrace_jobs.harness.kafka import references_of
 from headrace_jobs.harness.kafka_defaults import give_kafka_defaults
 from headrace_jobs.harness.kafka_lag import KafkaTopics
@@ -117,7 +118,7 @@ def take_over_spark(
     topics = KafkaTopics(context._jvm, registry.java_query, references_of(run_file.kafka))
     observer = Observer(
         registry,
-        _lag_meter(assignment, topics, store),
+        _lag_meter(assignment, topics, store, jvm_files(context._jvm, context._jsc.hadoopConfiguration)),
         time.monotonic,
         count_executors=tracker.executors,
         measure_skew=tracker.task_skew,
@@ -159,15 +160,18 @@ def _repartition(
     )
 
 
-def _lag_meter(assignment: Assignment, topics: KafkaTopics, store: Callable[[], Store]) -> MeasureLag:
+def _lag_meter(
+    assignment: Assignment, topics: KafkaTopics, store: Callable[[], Store], list_files: ListFiles
+) -> MeasureLag:
     """Of the run that the driver works on: a candidate goes from the fork to the run."""
     meters: dict[str, LagMeter] = {}
 
     def measure(query: str, progress: dict[str, Any] | None) -> Lag:
-        run_path = assignment.run_file.run_path
-        if run_path not in meters:
-            notes = None if assignment.rehearsing else SourceNotes(store, assignment.run_file.run)
-            meters[run_path] = LagMeter(run_path, topics, notes=notes)
-        return meters[run_path].measure(query, progress)
+        run_file = assignment.run_file
+        if run_file.run_path not in meters:
+            notes = None if assignment.rehearsing else SourceNotes(store, run_file.run)
+            files = FileLag(store, run_file.directory, list_files)
+            meters[run_file.run_path] = LagMeter(topics, files, notes=notes)
+        return meters[run_file.run_path].measure(query, progress)
 
     return measure

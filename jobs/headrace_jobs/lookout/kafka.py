@@ -14,8 +14,9 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from headrace_jobs.harness.conf import driver_conf
 from headrace_jobs.harness.driver_jvm import DriverJvm, JvmFailed, spark_home, start_driver_jvm
-from headrace_jobs.harness.kafka_lag import innermost, retention_of
-from headrace_jobs.harness.offsets import LookFailed
+from headrace_jobs.harness.jvm_errors import innermost
+from headrace_jobs.harness.kafka_lag import retention_of
+from headrace_jobs.harness.offsets import LookFailed, shortest
 from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.harness.scratch import make_scratch
 from headrace_jobs.harness.source_notes import Note
@@ -143,6 +144,5 @@ class KafkaTopics:
         """None also where nobody may know."""
         topics = {name.rpartition("/")[0] for name in partitions}
         with contextlib.suppress(Py4JJavaError):
-            known = [retention_of(self._jvm, self._admin, topic) for topic in sorted(topics)]
-            return min((one for one in known if one is not None), default=None)
+            return shortest([retention_of(self._jvm, self._admin, topic) for topic in sorted(topics)]).seconds
         return None

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from headrace_jobs.harness.lag import ReadFiles, files_below
+from headrace_jobs.harness.file_lag import ReadFiles, files_below
 from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets, numbers_in
 from headrace_jobs.harness.source_notes import Note, read_notes
 from headrace_jobs.lookout.watch import Seen
-from headrace_jobs.store import Store, local_directory
+from headrace_jobs.store import Store
 from headrace_jobs.store.logs import read_offsets
 from headrace_jobs.store.runs import checkpoint_batches, run_directory
 
@@ -69,10 +69,7 @@ class Sources:
         return self._committed[query]
 
     def _waiting_files(self, checkpoint: str, note: Note) -> str | None:
-        root = local_directory(self.store.url)
-        if root is None:
-            raise LookFailed("unread files are counted in local directories only")
-        taken = ReadFiles(root / checkpoint / "sources" / str(note["index"])).paths()
+        taken = ReadFiles(self.store, f"{checkpoint}/sources/{note['index']}").paths()
         if not Path(note["directory"]).exists():
             raise LookFailed(f"there is no directory {note['directory']} here")
         waiting = sum(1 for file in files_below(note["directory"]) if file not in taken)

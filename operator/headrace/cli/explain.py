@@ -15,6 +15,7 @@ import click
 from headrace.cli.cluster import Cluster, ClusterProblem
 from headrace.cli.jobs import LiveJob, driver_pod_name, job
 from headrace.cli.options import cluster_options, job_argument, machine_text, output_option
+from headrace.cli.plotting import plot_option
 from headrace.cli.ring import Ring, explained
 from headrace.core.autoscale.words import duration
 from headrace.core.manifests.places import RUN_FILE, RUN_FILES
@@ -47,11 +48,7 @@ def explain(cluster: Cluster, *, name: str, lines: int, output: str | None) -> N
 @click.option("--min", "min_executors", type=click.IntRange(1, 1000), help="Default: autoscaling.min.")
 @click.option("--lag-objective", help="Default: autoscaling.lagObjective.")
 @click.option("--seed", type=int, default=1, show_default=True)
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where the picture (SVG) goes. Default: <job>-simulated.svg.",
-)
+@plot_option(default="<job>-simulated.svg")
 @cluster_options()
 def simulate(
     cluster: Cluster,
@@ -65,8 +62,9 @@ def simulate(
 ) -> None:
     """What the autoscaler would have done with the job's own load under other limits.
 
-    The load is the one of the last two days, as the job's driver has kept it; what an executor can do is what
-    was learned from its batches. The rest of the job is simulated: trust comparisons, not absolute numbers.
+    The load is the one of the last two days, as the job's driver has kept it. What an executor can do, what a
+    batch costs at the least and how long executors take to start is what was learned; trigger, partitions and
+    retention are the job's. The rest is simulated: trust comparisons, not absolute numbers.
     """
     from headrace.cli.simulate import simulate as play  # noqa: PLC0415
     from headrace.cli.simulate import write_picture  # noqa: PLC0415
@@ -174,4 +172,5 @@ def _options(
         cores=spec.executors.cores if spec is not None else 1,
         per_executor=ring.rows_per_executor,
         seed=seed,
+        job=ring.job,
     )

@@ -10,6 +10,7 @@ from typing import NoReturn
 import click
 
 from headrace import __version__
+from headrace.cli.plotting import plot_option
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -154,11 +155,7 @@ def init(directory: Path, *, name: str | None) -> None:
     help="Rows per second that one executor can do. Default: so that the peak takes 70 % of --max.",
 )
 @click.option("--seed", type=int, default=1, show_default=True)
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where the picture (SVG) goes. Default: beside the trace.",
-)
+@plot_option(default="beside the trace")
 def simulate(
     trace: Path,
     *,

@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headrace.core.autoscale import Memory
+from headrace.core.autoscale.memory import QueryMemory
 from headrace.core.autoscale.words import amount, duration, executors, manage, rate
+from headrace.simulate.job import Job
 from headrace.simulate.traces import Trace
 
 Decision = Mapping[str, Any]
@@ -22,37 +24,59 @@ _GAP_SECONDS = 180.0
 @dataclass(frozen=True, kw_only=True)
 class Ring:
     decisions: tuple[Decision, ...]
+    # With the numbers of its own moment, also where it says what the one before it said.
+    newest: Decision | None
     looks: tuple[Look, ...]
     memory: Memory
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Ring:
         """Raises KeyError, TypeError or ValueError where it is not one."""
+        decisions = tuple(sorted(content["decisions"], key=lambda one: one["at"]))
+        # A driver of an older version keeps what was news only.
+        newest = content.get("newest") or (decisions[-1] if decisions else None)
+        if newest is not None and not {"at", "reason", "message", "asked", "numbers"} <= newest.keys():
+            raise ValueError("that is no decision")
         return cls(
-            decisions=tuple(sorted(content["decisions"], key=lambda one: one["at"])),
+            decisions=decisions,
+            newest=newest,
             looks=tuple(sorted(content["looks"], key=lambda one: one[0])),
             memory=Memory.from_json(content["memory"] or {}),
         )
 
     @property
-    def newest(self) -> Decision | None:
-        return self.decisions[-1] if self.decisions else None
-
-    def number(self, name: str) -> float | None:
-        """The newest that is known."""
-        for one in reversed(self.decisions):
-            if (value := one["numbers"].get(name)) is not None:
-                return float(value)
-        return None
+    def said_since(self) -> float | None:
+        """When what it says now was news."""
+        newest = self.newest
+        if newest is None:
+            return None
+        last = self.decisions[-1] if self.decisions else newest
+        return last["at"] if last["reason"] == newest["reason"] else newest["at"]
 
     @property
     def partitions(self) -> int:
-        return max((len(query.flows.partitions) for query in self.memory.queries.values()), default=1)
+        return max((query.partitions for query in self.memory.queries.values()), default=0) or 1
+
+    @property
+    def job(self) -> Job | None:
+        """By the query that most arrives for; None before anything was learned."""
+        queries = self.memory.queries.values()
+        main = max(queries, key=_arriving, default=None)
+        if main is None:
+            return None
+        return Job(
+            trigger_seconds=main.trigger_seconds,
+            fixed_seconds=main.fit.fixed if main.fit.ready else None,
+            startup_seconds=self.memory.startup_seconds,
+            shuffle_partitions=main.shuffle_partitions,
+            retention_seconds=main.retention_seconds,
+        )
 
     @property
     def rows_per_executor(self) -> float | None:
         """What one executor can do, by the model."""
-        for one in reversed(self.decisions):
+        newest = () if self.newest is None else (self.newest,)
+        for one in (*newest, *reversed(self.decisions)):
             capacity = one["numbers"].get("capacity_rows_per_second")
             if capacity and one["asked"]:
                 return float(capacity) / int(one["asked"])
@@ -70,8 +94,12 @@ class Ring:
         return Trace(name, tuple(seconds), tuple(value for _, value in known))
 
 
+def _arriving(query: QueryMemory) -> float:
+    return sum(flow.ended for flow in query.flows.partitions.values())
+
+
 def explained(ring: Ring, *, now: datetime, lines: int) -> str:
-    parts = [_now(ring, now), _numbers(ring), _model(ring), _log(ring, lines)]
+    parts = [_now(ring, now), _numbers(ring, now), _model(ring), _log(ring, lines)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -79,11 +107,11 @@ def _now(ring: Ring, now: datetime) -> str:
     newest = ring.newest
     if newest is None:
         return "The autoscaler has decided nothing yet."
-    ago = duration(max(0.0, now.timestamp() - newest["at"]))
+    ago = duration(max(0.0, now.timestamp() - (ring.said_since or newest["at"])))
     return f"{newest['reason']} (for {ago}): {newest['message']}"
 
 
-def _numbers(ring: Ring) -> str:
+def _numbers(ring: Ring, now: datetime) -> str:
     newest = ring.newest
     if newest is None:
         return ""
@@ -102,7 +130,8 @@ def _numbers(ring: Ring) -> str:
             rows.append((label, rate(numbers[key])))
     if "seconds_to_data_loss" in numbers:
         rows.append(("data loss in", duration(numbers["seconds_to_data_loss"])))
-    return "\n".join(f"  {label:<16} {text}" for label, text in rows)
+    ago = duration(max(0.0, now.timestamp() - newest["at"]))
+    return "\n".join([f"Measured {ago} ago", *(f"  {label:<16} {text}" for label, text in rows)])
 
 
 def _model(ring: Ring) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headrace.core.autoscale import Decision
+from headrace.simulate.job import Job, as_job
 from headrace.simulate.parameters import DEFAULT
 from headrace.simulate.picture import picture
 from headrace.simulate.run import Result
@@ -29,6 +30,7 @@ class Options:
     # Rows per second that one executor can do; None: so that the peak takes 70 % of `max_executors`.
     per_executor: float | None
     seed: int
+    job: Job | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ def simulate(options: Options) -> Simulated:
     about = (
         f"{hours:.3g} h, peak {scenario.peak:,.0f} rows/s; objective {options.objective_seconds:g} s, "
         f"{options.min_executors} to {options.max_executors} executors; "
+        f"a batch every {scenario.parameters.trigger_seconds:g} s; "
         f"1 executor manages {scenario.sustained[1]:,.0f} rows/s here"
     )
     moves = [one for one in scaler.decisions if one.moves]
@@ -66,6 +69,8 @@ def scenario_of(options: Options) -> Scenario:
         partitions=options.partitions,
         cores=options.cores,
     )
+    if options.job is not None:
+        parameters = as_job(parameters, options.job)
     scenario = Scenario(trace=options.trace, parameters=parameters)
     if options.per_executor is None:
         return scenario

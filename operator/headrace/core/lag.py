@@ -12,6 +12,9 @@ from typing import Any
 
 # Rates per partition forget with this time constant: longer than a batch, shorter than a change of load.
 RATE_MEMORY_SECONDS = 300.0
+# Of the times at which a source deleted rows these are kept; deletions that follow sooner are one.
+DELETIONS_KEPT = 4
+DELETIONS_APART_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +81,12 @@ class Flow:
     earliest: int | None
     ended: float = 0.0
     read: float = 0.0
-    expired: float = 0.0
+    # When the oldest unread row was written, or the look itself if none was unread; and by how many seconds
+    # that moved on.
+    position: float | None = None
+    advanced: float = 0.0
+    # The newest deletions: when, and the first offset after it.
+    deletions: tuple[tuple[float, int], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,11 +127,14 @@ def follow(before: Flows, offsets: Offsets, *, at: float) -> Moved:
     known, now = before.partitions, offsets.partitions
     reset = tuple(name for name, flow in known.items() if name not in now or now[name].end < flow.end)
     if before.at is None or reset:
-        fresh = {name: Flow(one.end, one.committed, one.earliest) for name, one in now.items()}
+        fresh = {
+            name: Flow(one.end, one.committed, one.earliest, position=_position(one, at))
+            for name, one in now.items()
+        }
         return Moved(flows=Flows(at=at, partitions=fresh), arrived=0, read=0, reset=reset)
     elapsed = max(0.0, at - before.at)
     keep = math.exp(-elapsed / RATE_MEMORY_SECONDS)
-    flows = {name: _followed(known.get(name), one, keep) for name, one in now.items()}
+    flows = {name: _followed(known.get(name), one, keep, at) for name, one in now.items()}
     added = tuple(name for name in now if name not in known)
     return Moved(
         flows=Flows(at=at, seconds=before.seconds * keep + elapsed, partitions=flows),
@@ -140,38 +151,38 @@ def _known_end(flow: Flow | None, now: Partition) -> int:
     return now.end if now.earliest is None else now.earliest
 
 
-def _followed(flow: Flow | None, now: Partition, keep: float) -> Flow:
+def _followed(flow: Flow | None, now: Partition, keep: float, at: float) -> Flow:
     before = flow or Flow(_known_end(None, now), None, None)
+    position = _position(now, at)
+    advanced = 0.0 if position is None or before.position is None else position - before.position
     return Flow(
         now.end,
         now.committed,
         now.earliest,
         before.ended * keep + now.end - before.end,
         before.read * keep + _step(before.committed, now.committed),
-        before.expired * keep + _step(before.earliest, now.earliest),
+        # What nobody could tell at this look shows at the next one.
+        before.position if position is None else position,
+        before.advanced * keep + advanced,
+        _deletions(before, now, at),
     )
+
+
+def _position(now: Partition, at: float) -> float | None:
+    return at if now.behind == 0 else now.unread_since
+
+
+def _deletions(before: Flow, now: Partition, at: float) -> tuple[tuple[float, int], ...]:
+    known = before.deletions
+    if now.earliest is None or not _step(before.earliest, now.earliest):
+        return known
+    if known and at - known[-1][0] < DELETIONS_APART_SECONDS:
+        return known
+    return (*known[1 - DELETIONS_KEPT :], (at, now.earliest))
 
 
 def _step(before: int | None, now: int | None) -> int:
     return 0 if before is None or now is None else max(0, now - before)
-
-
-def time_to_data_loss(
-    offsets: Offsets, flows: Flows, *, now: float, retention_seconds: float | None
-) -> tuple[float, str] | None:
-    """Seconds until the source deletes a row that was not read, and the partition; None if it will not.
-
-    Kafka deletes whole segments, so the answer by time is early rather than late.
-    """
-    soonest: tuple[float, str] | None = None
-    for name, partition in offsets.partitions.items():
-        flow = flows.partitions.get(name)
-        if flow is None or not partition.behind:
-            continue
-        for left in (_by_age(partition, flow, now, retention_seconds), _by_size(partition, flow, flows)):
-            if left is not None and (soonest is None or left < soonest[0]):
-                soonest = (left, name)
-    return soonest
 
 
 def rows_lost(before: Flows, offsets: Offsets) -> int:
@@ -185,26 +196,6 @@ def rows_lost(before: Flows, offsets: Offsets) -> int:
     return lost
 
 
-def _by_age(partition: Partition, flow: Flow, now: float, retention_seconds: float | None) -> float | None:
-    """The oldest unread row ages by a second per second, less what is read meanwhile."""
-    if retention_seconds is None or partition.unread_since is None:
-        return None
-    left = max(0.0, retention_seconds - (now - partition.unread_since))
-    if flow.ended <= 0:
-        return None if flow.read > 0 else left
-    return left / (1 - flow.read / flow.ended) if flow.read < flow.ended else None
-
-
-def _by_size(partition: Partition, flow: Flow, flows: Flows) -> float | None:
-    """The earliest offset runs after what is read."""
-    if partition.earliest is None or partition.committed is None or flow.expired <= 0:
-        return None
-    closing = flows.rate(flow.expired - flow.read)
-    if closing is None or closing <= 0:
-        return None
-    return max(0, partition.committed - partition.earliest) / closing
-
-
 def flows_to_json(flows: Flows) -> dict[str, Any]:
     return {
         "at": flows.at,
@@ -216,7 +207,9 @@ def flows_to_json(flows: Flows) -> dict[str, Any]:
                 one.earliest,
                 round(one.ended),
                 round(one.read),
-                round(one.expired),
+                None if one.position is None else round(one.position, 1),
+                round(one.advanced, 1),
+                [[round(at, 1), earliest] for at, earliest in one.deletions],
             ]
             for name, one in flows.partitions.items()
         },
@@ -227,5 +220,8 @@ def flows_from_json(data: Mapping[str, Any]) -> Flows:
     return Flows(
         at=data["at"],
         seconds=data["seconds"],
-        partitions={name: Flow(*values) for name, values in data["partitions"].items()},
+        partitions={
+            name: Flow(*values[:-1], deletions=tuple((at, earliest) for at, earliest in values[-1]))
+            for name, values in data["partitions"].items()
+        },
     )

@@ -38,12 +38,14 @@ scrape_configs:
 _HOW = """\
 ### Lag in seconds
 
-Of Kafka, the oldest unread record of each partition is read, and its timestamp counts. Where that is not \
+Of Kafka, the oldest unread record of each partition is read, and its timestamp counts. Of files, the time \
+of the last change of the oldest unread one counts, on S3 too. Where that is not \
 possible, and of other sources, Headrace keeps the ends that they told in the last half hour; the oldest \
 unread row of a partition came when the partition grew beyond what was read. The partition that waits \
 longest counts. Where the job was behind before its driver started, rows are taken to \
 have always come at the rate they come at now; if none come, the lag is at least the time that was \
-watched. Like `headrace_job_lag_rows`, it is known only where sources tell their end as numbers.
+watched. Like `headrace_job_lag_rows` and `headrace_job_lag_files`, it is known only where sources tell \
+their end.
 
 ### Idle, busy, behind
 

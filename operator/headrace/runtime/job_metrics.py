@@ -115,7 +115,7 @@ QUERY_GAUGES: Sequence[tuple[str, str, _OfQuery]] = (
     ),
     (
         "lag_seconds",
-        "How long the oldest unread row has waited: estimated, see below.",
+        "How long the oldest unread row, or file, has waited: estimated, see below.",
         lambda _job, query, now: _lag_seconds(_lag(query), now),
     ),
     (
@@ -363,10 +363,11 @@ def _latency_objective(job: JobSample) -> float | None:
 
 
 def _lag_seconds(lag: Mapping[str, Any], now: float) -> float | None:
-    rows = lag.get("rows")
-    if rows is None:
+    """Of rows and files alike: a query may read a topic and a directory."""
+    waiting = [count for count in (lag.get("rows"), lag.get("files")) if count is not None]
+    if not waiting:
         return None
-    return 0.0 if rows == 0 else _age(lag.get("behindSince"), now)
+    return _age(lag.get("behindSince"), now) if any(waiting) else 0.0
 
 
 def _utilisation(job: JobSample, query: Query, now: float) -> float | None:

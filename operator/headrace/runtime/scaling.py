@@ -31,6 +31,8 @@ from headrace.runtime.scaling_metrics import ScalingSample
 log = logging.getLogger("headrace")
 
 _KEEP_SECONDS = 300.0
+# How old the numbers may be that somebody sees who asks why.
+_TELL_SECONDS = 60.0
 _POINT_SECONDS = 60.0
 # What an agent could not take is kept for so long.
 _UNKEPT = 200
@@ -53,6 +55,7 @@ class _Scaled:
     pending_since: float | None = None
     lost: int = 0
     kept_at: float = 0.0
+    told_at: float = 0.0
     entries: list[dict[str, Any]] = field(default_factory=list)
     points: list[list[float | int | None]] = field(default_factory=list)
     told: tuple[object, ...] | None = None
@@ -142,6 +145,8 @@ class Scaling:
         if job.attempt != address.uid:
             # A driver that has just come up has not been without work for long, whoever was before it.
             job.attempt, job.quiet, job.no_lookout = address.uid, None, None
+            job.memory = (job.memory or Memory()).with_new_driver()
+            job.pending_since = None
         before = job.no_lookout
         job.quiet, job.no_lookout = still_quiet(job.quiet, reading), lookout_problem(reading)
         if idle is None or job.status.sleep is not None:
@@ -197,12 +202,19 @@ class Scaling:
         return True
 
     async def _keep(self, job: _Scaled, address: AgentAddress, decision: Decision) -> None:
-        now = self.now().timestamp()
-        if job.memory is None or (now - job.kept_at < _KEEP_SECONDS and not decision.moves):
+        """Moves at once, other news within a minute, what was learned every few minutes."""
+        now, newest = self.now().timestamp(), {"newest": to_entry(decision)}
+        if job.memory is None:
             return
-        job.kept_at = now
+        due = _TELL_SECONDS if job.entries else _KEEP_SECONDS
+        if now - job.kept_at < due and not decision.moves:
+            if now - job.told_at >= _TELL_SECONDS:
+                job.told_at = now
+                await self.agents.keep_scaling(address, newest)
+            return
+        job.kept_at = job.told_at = now
         last = job.points[-1:]
-        news = {"memory": job.memory.to_json(), "decisions": job.entries, "looks": job.points}
-        if await self.agents.keep_scaling(address, news):
+        known = {"memory": job.memory.to_json(), "decisions": job.entries, "looks": job.points}
+        if await self.agents.keep_scaling(address, {**known, **newest}):
             # The newest point stays, so that the next one is a minute away; the ring knows it already.
             job.entries, job.points = [], last

@@ -68,8 +68,9 @@ class HeadraceScaler:
             idle=view.idle,
             running_seconds=view.running_seconds,
             running_rows=None if view.running_rows is None else round(view.running_rows),
-            shuffle_partitions=p.shuffle_partitions,
+            shuffle_partitions=p.shuffle_partitions if p.read_part < 1 else None,
             retention_seconds=p.retention_seconds,
+            deletes_by_size=False,
         )
         seen = Observation(
             at=view.at,

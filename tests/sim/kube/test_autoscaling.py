@@ -150,6 +150,23 @@ def test_executors_that_get_no_place_are_not_asked_for_again_and_again():
     assert cluster.target == asked
 
 
+def test_a_suspension_in_the_middle_of_a_start_is_not_how_long_a_start_takes():
+    cluster = ScaledCluster({"max": 20, "lagObjective": "60s"})
+    cluster.room = 2
+    for _ in range(100):
+        cluster.steps(1, rate=900)
+        if (cluster.target or 0) > 2:
+            break
+    cluster.steps(2)
+    cluster.edit(suspend=True)
+    cluster.steps(2)
+    cluster.room = 100
+    cluster.edit(suspend=False)
+    cluster.steps(30)
+    assert cluster.ready() == cluster.target
+    assert cluster.agents.ring["memory"]["startupSeconds"] < 70
+
+
 def test_limits_that_are_edited_hold_at_once():
     cluster = ScaledCluster(LIMITS)
     cluster.steps(60, rate=900)
@@ -200,6 +217,25 @@ def test_a_refused_edit_does_not_change_the_limits_and_the_autoscaler_of_the_run
     cluster.edit(autoscaling={**LIMITS, "max": 2})
     cluster.steps(20, rate=500)
     assert cluster.target == cluster.replicas() == frozen
+
+
+def test_a_query_that_nobody_can_look_at_any_more_stops_no_look_at_the_others():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(40, rate=100)
+    assert cluster.condition("LagKnown") == ("True", "Measured")
+    alone, began = cluster.topic.report, cluster.moment.timestamp()
+    (stands_still,) = alone(at=began, executors=1)["queries"]
+
+    def both(*, at, executors):
+        report = alone(at=at, executors=executors)
+        return {**report, "queries": [*report["queries"], {**stands_still, "name": "other"}]}
+
+    cluster.topic.report = both
+    while cluster.condition("LagKnown") == ("True", "Measured"):
+        cluster.steps(1)
+        assert cluster.moment.timestamp() - began < 400
+    known = cluster.status.condition("LagKnown")
+    assert known is not None and "query other" in known.message
 
 
 def test_blackout_windows_hold_the_number():

@@ -1,4 +1,4 @@
-"""Rows, seconds, and the time until the source deletes what was not read."""
+"""Rows and seconds behind, from offsets per partition."""
 
 import json
 
@@ -14,7 +14,6 @@ from headrace.core.lag import (
     rows_behind,
     rows_lost,
     seconds_behind,
-    time_to_data_loss,
 )
 
 
@@ -99,49 +98,6 @@ def test_what_a_new_partition_holds_has_arrived():
     assert moved.arrived == 30
 
 
-HOUR = 3600.0
-
-
-def falling_behind(*, read: int, arrived: int, unread_since: float | None = None, earliest: tuple[int, int]):
-    """Two looks a minute apart at a partition of which 1,000 rows were read at the first."""
-    second = offsets(
-        a=Partition(
-            end=9000 + arrived, committed=1000 + read, earliest=earliest[1], unread_since=unread_since
-        )
-    )
-    moved = after(offsets(a=Partition(end=9000, committed=1000, earliest=earliest[0])), second)
-    return second, moved.flows
-
-
-@pytest.mark.parametrize(
-    ("read", "arrived", "then"),
-    [
-        (0, 600, 3 * HOUR),  # stands still: the oldest row has three of ten hours left
-        (300, 600, 6 * HOUR),  # reads half of what arrives: ages half as fast
-        (600, 600, None),  # keeps up: never
-        (900, 600, None),
-        (0, 0, 3 * HOUR),
-        (100, 0, None),
-    ],
-)
-def test_time_to_data_loss_by_age(read, arrived, then):
-    now, written = 7 * HOUR, 0.0
-    second, flows = falling_behind(read=read, arrived=arrived, unread_since=written, earliest=(0, 0))
-    found = time_to_data_loss(second, flows, now=now, retention_seconds=10 * HOUR)
-    assert found == (None if then is None else (pytest.approx(then), "a"))
-
-
-def test_time_to_data_loss_by_size():
-    # The earliest offset gains 10 rows/s on what is read, and is 700 rows behind it.
-    second, flows = falling_behind(read=0, arrived=600, earliest=(-300, 300))
-    assert time_to_data_loss(second, flows, now=60.0, retention_seconds=None) == (pytest.approx(70.0), "a")
-
-
-def test_nothing_unread_cannot_be_lost():
-    look = offsets(a=Partition(end=10, committed=10, earliest=9, unread_since=0.0))
-    assert time_to_data_loss(look, after(look, look).flows, now=60.0, retention_seconds=1.0) is None
-
-
 def test_rows_that_were_deleted_unread_are_counted_once():
     first = offsets(a=Partition(end=100, committed=10, earliest=0))
     second = offsets(a=Partition(end=120, committed=10, earliest=40))
@@ -152,6 +108,8 @@ def test_rows_that_were_deleted_unread_are_counted_once():
 
 def test_flows_survive_json():
     flows = after(
-        offsets(a=Partition(end=100, committed=3)), offsets(a=Partition(end=400, committed=90))
+        offsets(a=Partition(end=100, committed=3, earliest=0, unread_since=7.0)),
+        offsets(a=Partition(end=400, committed=90, earliest=2, unread_since=31.0)),
     ).flows
+    assert flows.partitions["a"].deletions == ((60.0, 2),)
     assert flows_from_json(json.loads(json.dumps(flows_to_json(flows)))) == flows

@@ -211,6 +211,27 @@ def test_executors_that_never_come_are_a_quota_and_no_more_are_asked_for():
     assert job.run(300).target == last.target
 
 
+def test_time_in_which_executors_were_denied_is_not_how_long_they_take_to_start():
+    job = a_settled_job(rows_per_second=3300)
+    usual = job.memory.startup_seconds
+    job.run(7200, granted=4, rows_per_second=5500)
+    job.run(300, granted=1000)
+    assert job.ready == job.executors > 4
+    assert job.memory.startup_seconds <= usual
+    # The next quota is named as soon as the first one was.
+    job.run(420, granted=4, rows_per_second=9000)
+    assert job.decisions[-1].reason is Reason.QUOTA_BOUND
+
+
+def test_a_look_that_comes_after_hours_says_nothing_of_starts():
+    memory = Memory(asked_at=1000.0, startup_seconds=60.0)
+    assert memory.started(at=1090.0, pending=1, pending_seconds=90.0) == memory
+    joined = memory.started(at=1090.0, pending=0, pending_seconds=0.0)
+    assert joined.startup_seconds == pytest.approx(69.0)
+    suspended = memory.started(at=30_000.0, pending=0, pending_seconds=0.0)
+    assert (suspended.startup_seconds, suspended.asked_at) == (60.0, None)
+
+
 def test_executors_that_do_not_help_are_noticed_and_no_more_are_tried():
     job = a_settled_job(rows_per_second=3300, partitions=240, limits=limits(max=40))
     job.run(1500, rows_per_second=4400, sink_rows_per_second=4000)
@@ -302,6 +323,29 @@ def test_new_partitions_are_noticed_and_count():
     assert job.executors > 2
 
 
+def test_partitions_that_are_told_of_in_groups_are_tasks_and_no_skew():
+    job = a_settled_job(rows_per_second=3300)
+    groups, memory = job.query_seen([]), job.memory.queries["clicks"]
+    grouped = stages_of(replace(groups, partition_count=240), memory, cores=2)
+    assert grouped.source_tasks == 240
+    assert grouped.hottest_share == pytest.approx(1 / 240)
+    shares = [0.3] + [0.7 / 23] * 23
+    hot = a_settled_job(rows_per_second=3300, shares=shares)
+    in_group = stages_of(
+        replace(hot.query_seen([]), partition_count=240), hot.memory.queries["clicks"], cores=2
+    )
+    assert in_group.hottest_share == pytest.approx(0.3 - 9 / 240, rel=0.01)
+
+
+def test_a_query_that_is_away_for_a_while_is_remembered():
+    job = a_settled_job(rows_per_second=3300)
+    known = job.memory.queries["clicks"].fit
+    job.name = "other"
+    job.run(60)
+    assert job.memory.queries["clicks"].fit == known
+    assert job.memory.absent(at=job.now + 90_000) == {}
+
+
 def test_no_arrival_does_not_mean_endless_capacity():
     job = a_settled_job(rows_per_second=3300)
     capacity = job.run(15).numbers.capacity_rows_per_second
@@ -335,6 +379,45 @@ def test_quiet_progress(query, reason):
     job = a_settled_job(rows_per_second=3300)
     assert job.run(15, query=query).reason is reason
     assert job.moves == []
+
+
+class ToldByBatches(Story):
+    """Its source says how far it reaches at the begin of each batch, and is asked by nobody else."""
+
+    told = (0.0, Offsets({"0": Partition(end=0, committed=0)}))
+
+    def query_seen(self, finished):
+        if finished:
+            read = round(sum(self.committed))
+            began = self.batch_ends_at if self.batch is None else self.now
+            self.told = (began - finished[-1].seconds, Offsets({"0": Partition(end=read, committed=read)}))
+        at, source = self.told
+        return replace(super().query_seen(finished), looked_at=at, live=False, source=source)
+
+
+def test_a_source_that_is_told_of_by_batches_is_scaled_for_when_they_are_long():
+    job = ToldByBatches(rows_per_second=3300, query={"min_partitions": 24})
+    job.run(1800)
+    assert job.run(15).numbers.lag_seconds < 60
+    last = job.run(900, rows_per_second=7000)
+    assert job.executors > 4
+    assert Reason.LAG_UNKNOWN not in job.reasons
+    # Each batch takes all there is: what has come since is reckoned, and never zero.
+    assert min(one.numbers.lag_rows for one in job.decisions) > 0
+    assert last.numbers.arrival_rows_per_second == pytest.approx(7000, rel=0.2)
+
+
+def test_what_is_looked_at_once_is_learned_from_once():
+    job = a_settled_job(rows_per_second=3300)
+    before = job.memory.queries["clicks"]
+    again = Observation(
+        at=job.now + 15,
+        queries=(replace(job.query_seen([]), looked_at=job.now),),
+        executors=Executors(cores=2, asked=4, ready=4),
+        limits=limits(),
+    )
+    _, memory = decide(again, job.memory)
+    assert memory.queries["clicks"] == before
 
 
 def test_nothing_is_taken_away_while_a_long_batch_runs():

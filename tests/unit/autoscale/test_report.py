@@ -39,7 +39,8 @@ def a_report(**query: object) -> dict:
 def test_everything_that_is_told_is_seen():
     reading = read(a_report(), now=AT)
     (query,) = reading.queries
-    assert (reading.at, reading.executors) == (AT - 5, 2)
+    assert (reading.at, reading.executors) == (AT, 2)
+    assert (query.looked_at, query.live) == (AT - 5, True)
     assert isinstance(query.source, Offsets)
     assert query.source.partitions["t/0"].behind == 15
     assert query.source.partitions["t/1"].behind == 4
@@ -100,8 +101,35 @@ def test_a_query_that_has_ended_is_not_looked_at():
 
 def test_a_clock_that_is_wrong_by_hours_is_not_believed():
     report = a_report()
-    report["queries"][0]["lag"]["offsets"]["at"] = AT - 7200
-    assert read(report, now=AT).at == AT
+    report["at"] = "2026-01-01T10:00:00.000Z"
+    report["queries"][0]["lag"]["offsets"]["at"] = AT - 7205
+    reading = read(report, now=AT)
+    assert reading.at == AT
+    assert reading.queries[0].looked_at == AT - 5
+    assert isinstance(reading.queries[0].source, Offsets)
+
+
+OLD = {
+    "known": True,
+    "why": "",
+    "offsets": {"at": AT - 500, "live": False, "partitions": {"0": [9, 5, None, None]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("lag", "query", "known"),
+    [
+        (OLD, {}, True),
+        (OLD, {"batchStartedAt": None, "triggerActive": False}, True),
+        (OLD, {"batchStartedAt": None, "lastProgressAt": "2026-01-01T11:52:00.000Z"}, False),
+        ({**OLD, "offsets": {**OLD["offsets"], "live": True}}, {}, False),
+    ],
+    ids=["a batch runs", "the last batch has just ended", "nothing is heard", "who could look did not"],
+)
+def test_offsets_of_the_last_batch_are_as_new_as_can_be(lag, query, known):
+    (seen,) = read(a_report(lag=lag, **query), now=AT).queries
+    assert isinstance(seen.source, Offsets) == known
+    assert seen.looked_at == AT - 500
 
 
 @pytest.mark.parametrize(

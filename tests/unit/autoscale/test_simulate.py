@@ -16,7 +16,9 @@ from headrace.core.autoscale import Memory, Reason
 from headrace.simulate.batches import BatchCost
 from headrace.simulate.chart import nice_ticks, thinned
 from headrace.simulate.faults import Fault, Kind
+from headrace.simulate.job import Job, as_job
 from headrace.simulate.parameters import DEFAULT
+from headrace.simulate.pool import Pool
 from headrace.simulate.scaler import Fixed
 from headrace.simulate.scenario import Scenario
 from headrace.simulate.traces import SHAPES, BadTrace, Trace, made_up, read_trace
@@ -183,6 +185,46 @@ def test_headrace_simulate_takes_the_speed_of_an_executor(tmp_path):
     said = float(shown.output.split("1 executor manages ")[1].split(" ")[0].replace(",", ""))
     assert said == pytest.approx(3000, rel=0.02)
     assert (tmp_path / "p.svg").exists()
+
+
+def test_a_picture_that_is_no_svg_is_refused_and_nothing_is_written(tmp_path):
+    path = a_trace_file(tmp_path)
+    refused = CliRunner().invoke(main, ["simulate", str(path), "--plot", str(tmp_path / "out.png")])
+    assert refused.exit_code == 2
+    assert "the picture is SVG" in refused.output and "out.svg" in refused.output
+    assert list(tmp_path.iterdir()) == [path]
+
+
+A_JOB = Job(
+    trigger_seconds=60.0,
+    fixed_seconds=6.0,
+    startup_seconds=97.0,
+    shuffle_partitions=4,
+    retention_seconds=1800.0,
+)
+
+
+def test_a_job_that_is_known_is_simulated_as_it_is():
+    p = as_job(replace(DEFAULT, partitions=12), A_JOB)
+    assert (p.trigger_seconds, p.retention_seconds, p.shuffle_partitions) == (60, 1800, 4)
+    # Of starts and batches the means are those that were learned.
+    cost = BatchCost(replace(p, hiccup_probability=0.0), 1e-12, 1000.0, seed=1)
+    batches = [cost.took(1.0, executors=2).seconds for _ in range(400)]
+    assert sum(batches) / len(batches) == pytest.approx(6.0, rel=0.05)
+    pool = Pool(p, seed=1)
+    pool.ask(410, 0.0, admitted=1000, slower=1.0)
+    starts = [pod.ready_at for pod in pool.pods if pod.ready_at > 0]
+    assert sum(starts) / len(starts) == pytest.approx(97.0, rel=0.1)
+
+
+def test_a_job_without_state_has_no_shuffle_and_nothing_to_load():
+    stateless = replace(A_JOB, shuffle_partitions=None, retention_seconds=None, trigger_seconds=0.0)
+    p = as_job(replace(DEFAULT, partitions=400), stateless)
+    assert (p.read_part, p.reload_seconds, p.trigger_seconds) == (1.0, 0.0, 1.0)
+    scenario = Scenario(trace=made_up("step", 1, hours=1.0), parameters=p)
+    scaler = scenario.headrace()
+    scenario.play(scaler, 1)
+    assert not [one for one in scaler.decisions if one.reason is Reason.PARTITION_BOUND]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from headrace.api import StreamJobStatus
 from headrace.cli import connect
 from headrace.cli.cluster import Answer, Cluster, Ran
 from headrace.cli.kubectl import main
-from headrace.cli.ring import Ring
+from headrace.cli.ring import Ring, explained
+from headrace.core.autoscale.words import duration
+from headrace.simulate.job import Job
 from tests.sim.kube.scaled import ScaledCluster
 from tests.unit.cli.fakes import a_cluster, add_job, transport_of
 
@@ -68,6 +70,36 @@ def test_the_last_decisions_are_told_with_their_numbers_and_the_model(cluster, m
     assert "stays at" in shown, "and why not"
 
 
+def test_the_numbers_are_todays_and_say_how_old_they_are():
+    """A job that has had enough executors for hours: what was news then is not what it does now."""
+    scaled = ScaledCluster({"max": 8, "lagObjective": "60s"})
+    scaled.steps(40, rate=100)
+    said = len(scaled.agents.ring["decisions"])
+    scaled.steps(20, rate=140)
+    ring = scaled.agents.ring
+    assert len(ring["decisions"]) == said and ring["decisions"][-1]["reason"] == "Enough"
+    shown = explained(Ring.of(ring), now=scaled.moment, lines=3)
+    assert "arrives          140 rows/s" in shown
+    since = scaled.moment.timestamp() - ring["newest"]["at"]
+    assert since < 90 and f"Measured {since:.3g} s ago" in shown
+    assert f"Enough (for {duration(scaled.moment.timestamp() - ring['decisions'][-1]['at'])})" in shown
+
+
+def test_a_broker_that_is_away_shows_within_a_minute_or_two():
+    scaled = ScaledCluster({"max": 8, "lagObjective": "60s"})
+    scaled.steps(40, rate=100)
+    scaled.topic.away = True
+    scaled.steps(6)
+    assert scaled.agents.ring["decisions"][-1]["reason"] == "LagUnknown"
+    assert "LagUnknown" in explained(Ring.of(scaled.agents.ring), now=scaled.moment, lines=1)
+
+
+def test_a_driver_of_an_older_version_has_kept_news_only():
+    content = {name: value for name, value in json.loads(a_ring()).items() if name != "newest"}
+    ring = Ring.of(content)
+    assert ring.newest == ring.decisions[-1]
+
+
 def test_it_is_asked_in_the_drivers_pod_without_its_token(cluster, monkeypatch):
     run(cluster, monkeypatch, "explain", "clicks")
     (asked,) = [what for verb, what in transport_of(cluster).asked if verb == "run"]
@@ -77,7 +109,7 @@ def test_it_is_asked_in_the_drivers_pod_without_its_token(cluster, monkeypatch):
 
 def test_machines_get_the_ring_as_it_is(cluster, monkeypatch):
     told = json.loads(run(cluster, monkeypatch, "explain", "clicks", "-o", "json").output)
-    assert set(told) == {"memory", "decisions", "looks"}
+    assert set(told) == {"memory", "newest", "decisions", "looks"}
 
 
 def test_other_limits_are_tried_on_the_jobs_own_load(cluster, monkeypatch, tmp_path):
@@ -87,6 +119,27 @@ def test_other_limits_are_tried_on_the_jobs_own_load(cluster, monkeypatch, tmp_p
     assert "objective 30 s, 1 to 12 executors" in shown
     assert "executor hours" in shown
     assert picture.read_text().startswith("<svg")
+
+
+def test_the_job_is_simulated_as_it_is(cluster, monkeypatch, tmp_path):
+    shown = run(cluster, monkeypatch, "simulate", "clicks", "--plot", str(tmp_path / "out.svg")).output
+    assert "a batch every 10 s" in shown
+    ring = json.loads(a_ring())
+    memory = ring["memory"]["queries"]["q"]
+    memory.update({"triggerSeconds": 60.0, "shufflePartitions": 4, "retentionSeconds": 7200.0})
+    ring["memory"]["startupSeconds"] = 90.0
+    known = Ring.of(ring)
+    assert known.partitions == 8
+    assert known.job == Job(
+        trigger_seconds=60.0,
+        fixed_seconds=memory["fit"]["fixed"],
+        startup_seconds=90.0,
+        shuffle_partitions=4,
+        retention_seconds=7200.0,
+    )
+    transport_of(cluster).commands["clicks-r2-a3"] = Ran(0, json.dumps(ring), "")
+    slower = run(cluster, monkeypatch, "simulate", "clicks", "--plot", str(tmp_path / "out.svg")).output
+    assert "a batch every 60 s" in slower
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,19 @@ def test_a_memory_stays_until_there_is_a_newer_one():
     assert ring["memory"] == {"a": 1}
 
 
+def test_todays_numbers_are_told_to_whoever_asks_and_written_with_the_next_news(tmp_path):
+    ring = ScalingRing(SimpleNamespace(store=tmp_path.as_uri(), spark_conf={}))
+    ring.start()
+    wait_for(lambda: ring.content() is not None, "the ring is never read")
+    ring.keep({"newest": {"at": 1}})
+    content = ring.content()
+    assert content is not None and content["newest"] == {"at": 1}
+    assert not ring._changed.is_set() and not (tmp_path / KEY).exists()
+    ring.keep({"newest": {"at": 2}, "decisions": []})
+    wait_for((tmp_path / KEY).exists, "the ring is never written")
+    assert json.loads((tmp_path / KEY).read_text())["newest"] == {"at": 2}
+
+
 @pytest.mark.parametrize("news", [{"decisions": 7}, {"looks": {"a": 1}}])
 def test_what_is_no_list_is_refused(news):
     with pytest.raises(ValueError, match="must be a list"):
@@ -44,7 +57,7 @@ def test_the_next_attempt_finds_what_the_last_one_kept(tmp_path):
     second = ScalingRing(run_file)
     second.start()
     found = wait_for(second.content, "the ring is never read")
-    assert found == {"memory": {"version": 1}, "decisions": [{"at": 1}], "looks": []}
+    assert found == {"memory": {"version": 1}, "newest": None, "decisions": [{"at": 1}], "looks": []}
 
 
 def test_one_that_takes_over_finds_what_was_kept_while_it_waited(tmp_path):
@@ -57,7 +70,7 @@ def test_one_that_takes_over_finds_what_was_kept_while_it_waited(tmp_path):
     waits.read_again()
     waits.keep({"decisions": [{"at": 2}]})
     wait_for(lambda: json.loads((tmp_path / KEY).read_text())["decisions"][1:], "the ring is never written")
-    assert waits.content() == {**kept, "decisions": [{"at": 1}, {"at": 2}]}
+    assert waits.content() == {**kept, "newest": None, "decisions": [{"at": 1}, {"at": 2}]}
 
 
 def test_a_ring_that_cannot_be_read_is_begun_anew(tmp_path):

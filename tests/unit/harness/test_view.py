@@ -153,7 +153,7 @@ def test_kafkas_lag_is_counted_over_all_partitions():
     ],
 )
 def test_what_cannot_be_known_is_unknown_with_a_reason(source, tmp_path):
-    lag = LagMeter(tmp_path.as_uri()).measure("orders", {"sources": [source]})
+    lag = LagMeter().measure("orders", {"sources": [source]})
     assert (lag.known, lag.rows, lag.files) == (False, None, None)
     assert lag.why
 
@@ -164,36 +164,9 @@ def test_one_unknown_source_makes_the_whole_unknown(tmp_path):
         "endOffset": {"o": 900},
         "latestOffset": {"o": 1000},
     }
-    meter = LagMeter(tmp_path.as_uri())
+    meter = LagMeter()
     assert meter.measure("q", {"sources": [known]}).rows == 100
     assert not meter.measure("q", {"sources": [known, {"description": "RateStreamV2[x"}]}).known
-
-
-@pytest.mark.parametrize("home", ["home", "my job é", "100%20"])
-def test_unread_files_are_the_listing_minus_the_log(tmp_path, home):
-    source, run = tmp_path / home / "in put", tmp_path / home / "run-1"
-    log = run / "queries" / "orders" / "sources" / "0"
-    (source / "day=1").mkdir(parents=True)
-    log.mkdir(parents=True)
-    names = ["a.json", "day=1/b.json", "c.json", "_hidden.json", ".d.json", "e.json"]
-    for name in names:
-        (source / name).write_text("{}")
-
-    def entry(name: str, batch: int) -> str:
-        return json.dumps({"path": (source / name).as_uri(), "timestamp": 1, "batchId": batch})
-
-    progress = {
-        "sources": [{"description": f"FileStreamSource[file:{source}]", "endOffset": {"logOffset": 0}}]
-    }
-    meter = LagMeter(f"file://{run}")
-    assert meter.measure("orders", progress).files == 4
-    (log / "0").write_text("v1\n" + entry("a.json", 0))
-    assert meter.measure("orders", progress).files == 3
-    (log / "1.compact").write_text("v1\n" + entry("a.json", 0) + "\n" + entry("day=1/b.json", 1))
-    (log / "2").write_text("v1\n" + entry("c.json", 2))
-    (log / ".2.tmp").write_text("")
-    assert meter.measure("orders", progress).files == 1
-    assert LagMeter(f"file://{run}").measure("orders", progress).files == 1
 
 
 def test_metrics_say_nothing_about_what_is_unknown():

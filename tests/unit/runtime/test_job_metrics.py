@@ -109,6 +109,17 @@ def test_nothing_unread_is_no_lag_and_rows_of_unknown_age_have_none():
     assert "lag_seconds" not in world.samples()
 
 
+@pytest.mark.parametrize(
+    ("rows", "files", "seconds"),
+    [(None, 0, 0), (None, 3, 30), (0, 3, 30), (0, 0, 0), (7, 0, 30)],
+)
+def test_files_that_wait_are_as_late_as_rows(rows, files, seconds):
+    world = World()
+    since = a_report()["queries"][0]["lag"]["behindSince"]
+    world.tell(a_report(lag={"rows": rows, "files": files, "behindSince": since}))
+    assert world.samples()["lag_seconds"] == seconds
+
+
 def test_the_objectives_are_the_jobs_own():
     world = World(**PROMISES)
     world.tell(None)

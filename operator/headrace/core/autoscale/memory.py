@@ -9,13 +9,18 @@ from typing import Any
 from headrace.core.autoscale.cost import Fit
 from headrace.core.lag import Flows, Moved, flows_from_json, flows_to_json
 
-VERSION = 1
+VERSION = 2
 LONG_WINDOW_SECONDS = 300.0
 SHORT_WINDOW_SECONDS = 60.0
 # Points of the arrival curve are at least this far apart: looking more often does not make it larger.
 POINT_SECONDS = 5.0
 # Until an executor was seen to join, it is believed to take this long.
 STARTUP_PRIOR_SECONDS = 60.0
+# Executors that have not come after so long, or after three times what is usual, are denied.
+QUOTA_SECONDS = 300.0
+# Queries that are not reported any more are remembered for so long, and so many of them.
+ABSENT_SECONDS = 86_400.0
+ABSENT_QUERIES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +34,11 @@ class QueryMemory:
     # Offsets and rows of past batches: in compacted and transactional topics they differ.
     offsets_read: float = 0.0
     rows_read: float = 0.0
+    # What the job is like, for whoever replays its load.
+    trigger_seconds: float = 0.0
+    partitions: int = 0
+    shuffle_partitions: int | None = None
+    retention_seconds: float | None = None
 
     @property
     def rows_per_offset(self) -> float:
@@ -80,6 +90,10 @@ class QueryMemory:
             "fit": self.fit.to_json(),
             "offsetsRead": round(self.offsets_read),
             "rowsRead": round(self.rows_read),
+            "triggerSeconds": self.trigger_seconds,
+            "partitions": self.partitions,
+            "shufflePartitions": self.shuffle_partitions,
+            "retentionSeconds": self.retention_seconds,
         }
 
     @classmethod
@@ -91,6 +105,10 @@ class QueryMemory:
             fit=Fit.from_json(data["fit"]),
             offsets_read=data["offsetsRead"],
             rows_read=data["rowsRead"],
+            trigger_seconds=data["triggerSeconds"],
+            partitions=data["partitions"],
+            shuffle_partitions=data["shufflePartitions"],
+            retention_seconds=data["retentionSeconds"],
         )
 
 
@@ -140,6 +158,37 @@ class Memory:
     block: Block | None = None
     went_down_at: float | None = None
     floor: Floor | None = None
+
+    @property
+    def patience_seconds(self) -> float:
+        """Who waits longer than this for executors waits for room, and not for their start."""
+        return max(QUOTA_SECONDS, 3 * self.startup_seconds)
+
+    def started(self, *, at: float, pending: int, pending_seconds: float) -> Memory:
+        """How long executors take to join, once those that were asked for are there."""
+        if self.asked_at is None:
+            return self
+        took = at - self.asked_at
+        if max(took, pending_seconds) > self.patience_seconds:
+            return replace(self, asked_at=None)
+        if pending:
+            return self
+        learned = 0.7 * self.startup_seconds + 0.3 * max(1.0, took)
+        return replace(self, asked_at=None, startup_seconds=learned)
+
+    def with_new_driver(self) -> Memory:
+        """The executors of the last one are gone: those of this one start with it."""
+        return replace(self, asked_at=None)
+
+    def absent(self, *, at: float) -> dict[str, QueryMemory]:
+        """What is worth keeping of queries that may come back: code may start one anew by its old name."""
+        recent = {
+            name: query
+            for name, query in self.queries.items()
+            if query.flows.at is not None and at - query.flows.at < ABSENT_SECONDS
+        }
+        newest = sorted(recent, key=lambda name: -(recent[name].flows.at or 0.0))[:ABSENT_QUERIES]
+        return {name: recent[name] for name in newest}
 
     def needing(self, executors: int, *, at: float, hold_seconds: float) -> Memory:
         recent = [point for point in self.needed if at - point[0] <= hold_seconds and point[1] > executors]

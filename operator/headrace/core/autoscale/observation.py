@@ -25,6 +25,10 @@ class Query:
     name: str
     trigger_seconds: float
     source: Offsets | UnknownLag
+    # When the source was looked at, by the clock of the observation; None: with it.
+    looked_at: float | None = None
+    # Whether the source is asked while batches run. Otherwise it was when the last one began.
+    live: bool = True
     # The newest finished batches, in order. Those that were seen before are skipped by their number.
     batches: tuple[Batch, ...] = ()
     # Seconds since Spark last said anything of this query: a batch finished, or nothing to do.
@@ -36,6 +40,8 @@ class Query:
     running_rows: int | None = None
     # Tasks of a shuffle stage; for a stateful query its checkpoint has fixed them. None: no shuffle.
     shuffle_partitions: int | None = None
+    # Partitions of the source, where it has more than it tells of one by one.
+    partition_count: int | None = None
     # Spark splits partitions of the source where there are fewer than this.
     min_partitions: int | None = None
     # The source's limit of rows per batch, if it has one.
@@ -44,6 +50,8 @@ class Query:
     task_skew: float | None = None
     # How long the source keeps a row; None if it deletes by size only, or not at all.
     retention_seconds: float | None = None
+    # Whether it deletes by size, too; None where nobody may know.
+    deletes_by_size: bool | None = None
     committed_batch: int | None = None
     # Why nobody could look for work in its sources while no driver runs; None if somebody could.
     no_lookout: str | None = None

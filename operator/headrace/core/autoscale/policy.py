@@ -26,7 +26,6 @@ SETTLE_SECONDS = 120.0
 BACKLOG_OF_OBJECTIVE = 0.25
 # More arrives by this factor than when executors were last asked for: that is news, and need not wait.
 NEWS = 1.15
-QUOTA_SECONDS = 300.0
 
 
 Question = Callable[[Situation], Answer | None]
@@ -280,8 +279,8 @@ def _pressed(on: Situation) -> bool:
 
 
 def _quota_bound(on: Situation) -> bool:
-    patience = max(QUOTA_SECONDS, 3 * on.memory.startup_seconds)
-    return on.seen.executors.pending > 0 and on.seen.executors.pending_seconds > patience
+    there = on.seen.executors
+    return there.pending > 0 and there.pending_seconds > on.memory.patience_seconds
 
 
 def _decision(on: Situation, answer: Answer) -> Decision:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 from headrace.core.autoscale.cost import Fit, Stages
 from headrace.core.autoscale.memory import LONG_WINDOW_SECONDS, SHORT_WINDOW_SECONDS, QueryMemory
 from headrace.core.autoscale.observation import Query
-from headrace.core.lag import UnknownLag, seconds_behind, time_to_data_loss
+from headrace.core.lag import UnknownLag, seconds_behind
+from headrace.core.lag_loss import time_to_data_loss
 
 # Backlog is worked off within this part of the objective, within these bounds.
 CATCH_UP_OF_OBJECTIVE = 2 / 3
@@ -35,7 +37,9 @@ class QueryView:
 
     seen: Query
     memory: QueryMemory
+    # When its sources were looked at, and how long nobody could look since.
     at: float
+    unseen_seconds: float = 0.0
     objective_seconds: float
     cores: int
     # None is unknown.
@@ -55,16 +59,21 @@ class QueryView:
 
     @cached_property
     def lag_rows(self) -> int | None:
-        return (
-            None if self.offsets_behind is None else round(self.offsets_behind * self.memory.rows_per_offset)
-        )
+        """With what has come since somebody looked, as far as it comes as it did."""
+        if self.offsets_behind is None:
+            return None
+        unseen = self.unseen_seconds * (self.memory.arrival(LONG_WINDOW_SECONDS) or 0.0)
+        return round((self.offsets_behind + unseen) * self.memory.rows_per_offset)
 
     @cached_property
     def lag_seconds(self) -> float | None:
         if isinstance(self.seen.source, UnknownLag):
             return None
         offsets_per_second = self.memory.arrival(LONG_WINDOW_SECONDS)
-        return seconds_behind(self.seen.source, rows_per_second=offsets_per_second, now=self.at)
+        then = seconds_behind(self.seen.source, rows_per_second=offsets_per_second, now=self.at)
+        if then is None or (then == 0 and not offsets_per_second):
+            return then
+        return then + self.unseen_seconds
 
     @cached_property
     def seconds_to_data_loss(self) -> tuple[float, str] | None:
@@ -75,6 +84,7 @@ class QueryView:
             self.memory.flows,
             now=self.at,
             retention_seconds=self.seen.retention_seconds,
+            deletes_by_size=self.seen.deletes_by_size,
         )
 
     @cached_property
@@ -194,12 +204,19 @@ class QueryView:
 
 def stages_of(seen: Query, memory: QueryMemory, cores: int) -> Stages:
     """The tasks of a batch. A partition that Spark splits is no longer as hot."""
-    partitions = max(1, len(memory.flows.partitions))
+    told = max(1, len(memory.flows.partitions))
+    partitions = max(told, seen.partition_count or 0)
     tasks = max(partitions, seen.min_partitions or 0)
     hottest = memory.flows.hottest_share
     return Stages(
         cores=cores,
         source_tasks=tasks,
         shuffle_tasks=seen.shuffle_partitions,
-        hottest_share=0.0 if hottest is None else hottest[1] * partitions / tasks,
+        hottest_share=0.0 if hottest is None else _of_one(hottest[1], partitions, told) * partitions / tasks,
     )
+
+
+def _of_one(share: float, partitions: int, told: int) -> float:
+    """The share of the hottest partition in a group: the others get what is usual, or as much as it does."""
+    members = math.ceil(partitions / told)
+    return max(share / members, share - (members - 1) / partitions)

@@ -188,8 +188,11 @@ def learn(seen: Observation, memory: Memory) -> Situation:
     views = tuple(
         _learned(query, memory.queries.get(query.name, QueryMemory()), seen) for query in seen.queries
     )
-    queries = {view.seen.name: view.memory for view in views}
-    return Situation(seen=seen, memory=_startup(seen, replace(memory, queries=queries)), queries=views)
+    queries = {**memory.absent(at=seen.at), **{view.seen.name: view.memory for view in views}}
+    started = memory.started(
+        at=seen.at, pending=seen.executors.pending, pending_seconds=seen.executors.pending_seconds
+    )
+    return Situation(seen=seen, memory=replace(started, queries=queries), queries=views)
 
 
 def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
@@ -198,34 +201,39 @@ def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
         # Batches count anew: another lineage, or one that was taken back. What a row costs is still known.
         before = after = replace(before, fit=replace(before.fit, last_number=-1))
     fresh = [batch for batch in query.batches if batch.number > before.fit.last_number]
+    at = seen.at if query.looked_at is None else query.looked_at
     if isinstance(query.source, Offsets):
-        moved = follow(before.flows, query.source, at=seen.at)
         rows = sum(batch.rows for batch in fresh)
         behind = rows_behind(query.source)
-        after = before.looked(moved, behind, rows, at=seen.at)
-        reset, added = moved.reset, moved.added
+        if before.flows.at is None or at > before.flows.at:
+            moved = follow(before.flows, query.source, at=at)
+            after = before.looked(moved, behind, rows, at=at)
+            reset, added = moved.reset, moved.added
+        else:
+            # Nobody has looked at the source since; the batches count all the same.
+            after = replace(before, rows_read=before.rows_read + rows)
     stages = stages_of(query, after, seen.executors.cores)
     # Where batches follow at once, what a batch may take stands for the trigger.
     trigger = query.trigger_seconds or BATCH_OF_OBJECTIVE * seen.limits.lag_objective_seconds
-    after = replace(after, fit=after.fit.learn(fresh, stages, trigger))
+    after = replace(
+        after,
+        fit=after.fit.learn(fresh, stages, trigger),
+        trigger_seconds=query.trigger_seconds,
+        partitions=query.partition_count or len(after.flows.partitions),
+        shuffle_partitions=query.shuffle_partitions,
+        retention_seconds=query.retention_seconds,
+    )
     return QueryView(
         seen=query,
         memory=after,
-        at=seen.at,
+        at=at,
+        unseen_seconds=0.0 if query.live else max(0.0, seen.at - at),
         objective_seconds=seen.limits.lag_objective_seconds,
         cores=seen.executors.cores,
         offsets_behind=behind,
         reset=reset,
         added=added,
     )
-
-
-def _startup(seen: Observation, memory: Memory) -> Memory:
-    """How long executors take to join, once those that were asked for are there."""
-    if memory.asked_at is None or seen.executors.pending:
-        return memory
-    took = max(1.0, seen.at - memory.asked_at)
-    return replace(memory, asked_at=None, startup_seconds=0.7 * memory.startup_seconds + 0.3 * took)
 
 
 def _sum(each: list[float | None]) -> float | None:
