@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from headrace.api import StreamJobStatus
 from headrace.core import warm
 from headrace.core.beginning import earlier_lineage
@@ -112,8 +114,15 @@ def _running(context: Context, seen: ObservedAttempt) -> Decision:
         facts=(ready, *(refusal or _settled())),
         actions=scale(context),
         says=(*warm.taken_over(context, seen), *scaling_said(context)),
-        recheck_at=context.now + BOUNDARY_RECHECK if awaits_boundary(context) else None,
+        recheck_at=_look_at_executors(context),
     )
+
+
+def _look_at_executors(context: Context) -> datetime | None:
+    executors = context.observed.executors
+    boundary = context.now + BOUNDARY_RECHECK if awaits_boundary(context) else None
+    missing = executors.expected_by if executors is not None else None
+    return min(filter(None, (boundary, missing)), default=None)
 
 
 def no_executor(context: Context) -> Problem | None:

@@ -219,6 +219,8 @@ class ObservedExecutors:
     asked: int | None = None
     # Why those that are not ready are not, where that is more than the usual wait.
     waiting: Problem | None = None
+    # None is ready, which is not worth a word before this.
+    expected_by: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

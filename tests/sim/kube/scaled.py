@@ -155,7 +155,7 @@ class ScaledCluster(FakeCluster):
         for _ in range(count):
             self.later(STEP_SECONDS)
             self.topic.advance(STEP_SECONDS, executors=self.ready(), at=self.moment.timestamp())
-            self._pods_come_and_go()
+            self.executors_come_and_go()
             for agent in self.agents.by_uid.values():
                 agent.told = self.topic.report(at=self.moment.timestamp(), executors=self.ready())
             woken: list[Any] = []
@@ -176,7 +176,8 @@ class ScaledCluster(FakeCluster):
         found = self.api.of(STATEFUL_SETS).get(executor_set_name(JOB, run.attempt.epoch))
         return found["spec"]["replicas"] if found is not None else 0
 
-    def _pods_come_and_go(self) -> None:
+    def executors_come_and_go(self) -> None:
+        """They take their time here, and find room or none."""
         wanted = {f"{JOB}-exec-{number}": number for number in range(self.replicas())}
         now, pods = self.moment.timestamp(), self.api.of(PODS)
         for name in [name for name in pods if "-exec-" in name and name not in wanted]:
