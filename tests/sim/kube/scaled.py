@@ -164,6 +164,14 @@ class ScaledCluster(FakeCluster):
             if woken or due or self.news() or not self.live_drivers():
                 self.settle()
 
+    def _time_passes(self, outcome: Outcome | None) -> bool:
+        if super()._time_passes(outcome):
+            return True
+        comes_up = self.live_drivers() and self.ready() == 0 < min(self.replicas(), self.room)
+        if comes_up:
+            self.later(STEP_SECONDS)
+        return bool(comes_up)
+
     def ready(self) -> int:
         now = self.moment.timestamp()
         names = [f"{JOB}-exec-{number}" for number in range(min(self.replicas(), self.room))]
