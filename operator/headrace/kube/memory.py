@@ -46,6 +46,8 @@ class Memory:
     )
     # Why the platform refused to start an attempt.
     start_problems: Recent[AttemptKey, Problem] = field(default_factory=Recent[AttemptKey, Problem])
+    # Why what a run of a job runs could not be kept, by the job's uid.
+    pin_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
     # Why the platform refused to start a candidate, by the job's uid.
     candidate_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
     # Why the platform refused the pod that copies the state of a job, by the job's uid.

@@ -128,6 +128,7 @@ async def look(
         seed_problem=_seed_problem(job, found, status, memory),
         seed_waiting=_seed_waiting(found, status, now=now),
         start_problem=memory.start_problems.get((job.uid, *current)) if current is not None else None,
+        pin_problem=memory.pin_problems.get(job.uid),
         executors=await observed_executors(api, job, status, found, driver, memory=memory, now=now),
         lookout=observed_lookout(job, status, found, memory),
         earlier=_earlier(found),
