@@ -89,7 +89,7 @@ CASES = (
     fires(
         STALLED,
         "stalled",
-        "shop/clicks is Stalled: nothing will change by itself",
+        "shop/clicks is Stalled: nothing will change as things are",
         {job("stalled"): "1x40"},
         labels=JOB,
     ),

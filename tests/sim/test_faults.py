@@ -1,5 +1,7 @@
 """Killed anywhere, the operator's successor comes to the same end; and there are never two writers."""
 
+import re
+
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -199,8 +201,7 @@ class AnyLife(RuleBasedStateMachine):
     def conditions_are_well_formed(self):
         for condition in self.world.status.conditions:
             assert condition.status in ("True", "False", "Unknown")
-            assert condition.reason.isalpha()
-            assert condition.reason[0].isupper()
+            assert re.fullmatch(r"[A-Z][A-Za-z0-9_]*", condition.reason)
         types = [c.type for c in self.world.status.conditions]
         assert len(types) == len(set(types))
 

@@ -174,7 +174,8 @@ class World:
         return QueryReport(
             name="q",
             active=driver.live,
-            committed_batch=None if driver.hangs else self.stream.last(f"run-{driver.run}").commits,
+            # As an agent tells it: what this driver has committed itself.
+            committed_batch=self.stream.last(f"run-{driver.run}").commits if driver.batches else None,
             busy=driver.hangs,
             stuck=driver.stuck,
             waited=self.waited.get(driver.run, ()),

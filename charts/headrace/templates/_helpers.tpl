@@ -55,10 +55,11 @@ app.kubernetes.io/component: operator
 - apiGroups: [""]
   resources: [services]
   verbs: [list, watch, create, patch, delete]
-# The tokens of the agents are made here, and can never be read back: no get, no list, no watch.
+# The tokens of the agents are made here, and can never be read back: no get, no list, no watch. And since
+# nobody could tell whose a Secret is, none is deleted: each goes with the ConfigMap that owns it.
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [create, delete]
+  verbs: [create]
 - apiGroups: [""]
   resources: [events]
   verbs: [get, list, create, patch]

@@ -325,6 +325,7 @@ class Restarts(StatusModel):
 
     total: int = plain_field("Since the job exists.", default=0, ge=0)
     in_a_row: int = plain_field("Since an attempt was last stable.", default=0, ge=0)
+    without_progress: int = plain_field("Since every query last committed a batch.", default=0, ge=0)
     next_at: Timestamp | None = plain_field("When the next attempt is due.", default=None)
 
 

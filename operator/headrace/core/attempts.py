@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime, timedelta
+
 from headrace.api import StreamJobStatus
 from headrace.core import warm
 from headrace.core.beginning import earlier_lineage
@@ -10,12 +13,25 @@ from headrace.core.decision import Context, Decision, Sentence, progress_facts, 
 from headrace.core.executors import BOUNDARY_RECHECK, awaits_boundary, scale, scaling_said
 from headrace.core.finite import due_at, outlook, with_completion
 from headrace.core.model import AttemptPhase, Ended, Ending, ObservedAttempt, Problem
-from headrace.core.restarts import hold_reason, record_ending, without_failures
+from headrace.core.restarts import (
+    failing,
+    hold_reason,
+    reason_of,
+    record_ending,
+    with_progress,
+    without_failures,
+)
 from headrace.core.schedule import zone_problem
 from headrace.core.starting import copy_state, start_intended, start_next
 
+_LOOK_AGAIN = timedelta(seconds=10)
+
 
 def keep_alive(context: Context) -> Decision:
+    return _with_failure(context, _keep_alive(context))
+
+
+def _keep_alive(context: Context) -> Decision:
     run = context.status.run
     assert run is not None  # first_run answered before
     current, seen = run.attempt, context.current
@@ -57,7 +73,7 @@ def recorded(context: Context, ended: Ended) -> Context:
 
 def follow(context: Context, ended: Ended) -> Decision:
     """Whether and when another attempt follows the one whose end was just recorded."""
-    following = earlier_lineage(context) or _next_attempt(context)
+    following = earlier_lineage(context) or _with_failure(context, _next_attempt(context))
     return following.saying(ending_said(ended))
 
 
@@ -80,7 +96,9 @@ def with_ended_attempt(context: Context) -> StreamJobStatus:
 
 
 def _running(context: Context, seen: ObservedAttempt) -> Decision:
-    status = context.with_started_attempt(seen)
+    status = with_progress(
+        context.with_started_attempt(seen), seen.queries, context.job.spec.restart, now=context.now
+    )
     stuck = [query.name for query in seen.queries if query.stuck]
     refusal = context.refusal()
     if seen.phase is AttemptPhase.STARTING:
@@ -112,8 +130,37 @@ def _running(context: Context, seen: ObservedAttempt) -> Decision:
         facts=(ready, *(refusal or _settled())),
         actions=scale(context),
         says=(*warm.taken_over(context, seen), *scaling_said(context)),
-        recheck_at=context.now + BOUNDARY_RECHECK if awaits_boundary(context) else None,
+        recheck_at=_look_at_executors(context),
     )
+
+
+def _with_failure(context: Context, decision: Decision) -> Decision:
+    """Code that has failed again and again is Stalled, also while it is tried once more: until a batch of
+    every query shows that it works."""
+    failed = failing(decision.status)
+    if failed is None:
+        # Whether it gets any further than the attempt before it is to be seen.
+        unseen = decision.state == "Running" and decision.status.restarts.without_progress > 0
+        look_at = context.now + _LOOK_AGAIN if unseen else None
+        return replace(decision, recheck_at=min(filter(None, (decision.recheck_at, look_at)), default=None))
+    reason = reason_of(failed.error_class, failed.reason)
+    count = decision.status.restarts.without_progress
+    message = f"{failed.message or failed.reason} ({count} attempts in a row failed without a batch"
+    due = decision.status.restarts.next_at
+    following = f"the next at {due:%H:%M:%S} UTC)" if due is not None else "one more is under way)"
+    facts = stalled_facts(reason, f"{message}; {following}")
+    waits = [fact for fact in decision.facts if fact.type == "Ready" and not fact.true]
+    if due is None and waits:
+        facts = (*waits, *(fact for fact in facts if fact.type != "Ready"))
+    look_at = None if decision.actions or due is not None else context.now + _LOOK_AGAIN
+    return replace(decision, facts=facts, recheck_at=decision.recheck_at or look_at)
+
+
+def _look_at_executors(context: Context) -> datetime | None:
+    executors = context.observed.executors
+    boundary = context.now + BOUNDARY_RECHECK if awaits_boundary(context) else None
+    missing = executors.expected_by if executors is not None else None
+    return min(filter(None, (boundary, missing)), default=None)
 
 
 def no_executor(context: Context) -> Problem | None:

@@ -21,6 +21,10 @@ class Problem:
     message: str
 
 
+# Somebody else has what has to have this name: nothing changes before he, or somebody, takes it away.
+NAME_TAKEN = "NameTaken"
+
+
 @dataclass(frozen=True, kw_only=True)
 class RollbackRequest:
     """Leave this run for an earlier version. Without effect once the run is another."""
@@ -228,6 +232,8 @@ class ObservedExecutors:
     asked: int | None = None
     # Why those that are not ready are not, where that is more than the usual wait.
     waiting: Problem | None = None
+    # None is ready, which is not worth a word before this.
+    expected_by: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,6 +335,8 @@ class Observed:
     seed_waiting: Problem | None = None
     # Why the platform refused to start the intended attempt: a quota, an admission rule.
     start_problem: Problem | None = None
+    # Why what a run runs could not be kept.
+    pin_problem: Problem | None = None
     # None where there are none to be seen: `headrace dev` runs them inside the driver.
     executors: ObservedExecutors | None = None
     # What the autoscaler last had to say that is worth a word; None before it has looked.

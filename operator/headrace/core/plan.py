@@ -49,11 +49,11 @@ from headrace.core import (
     verification,
     warm,
 )
-from headrace.core.actions import AbandonAttempt, DrainAttempt
+from headrace.core.actions import AbandonAttempt, DrainAttempt, PinRun
 from headrace.core.changes import classify
 from headrace.core.collecting import collect_orphans
 from headrace.core.conditions import Fact, with_facts
-from headrace.core.decision import Context, Decision, Plan, progress_facts, stalled
+from headrace.core.decision import Context, Decision, Plan, progress_facts, stalled, stalled_facts
 from headrace.core.edit_steps import live_news, sentence
 from headrace.core.edit_summary import planned
 from headrace.core.executors import executors_status, kept_conditions, lag_status, scaling_facts
@@ -69,6 +69,7 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
     context = upgrade.without_taken_back(rollback.without_answered_rejection(context))
     context = warm.with_seed_seen(upgrade.without_lost_code(context))
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
+    decision = _with_pin_problem(context, decision)
     shown = replace(context, refused=decision.refused)
     facts = (
         *decision.facts,
@@ -230,6 +231,17 @@ QUESTIONS: tuple[Question, ...] = (
     idle.rest,
     verification.watch,
 )
+
+
+def _with_pin_problem(context: Context, decision: Decision) -> Decision:
+    """A run that cannot be pinned does not begin; what runs goes on."""
+    problem = context.observed.pin_problem
+    if problem is None or not any(isinstance(action, PinRun) for action in decision.actions):
+        return decision
+    facts = stalled_facts(problem.reason, problem.message)
+    runs = [fact for fact in decision.facts if fact.type == "Ready" and fact.true]
+    kept = [fact for fact in decision.facts if fact.type not in {one.type for one in facts}]
+    return replace(decision, facts=(*(runs or facts[:1]), *facts[1:], *kept))
 
 
 def _drain(attempt: ObservedAttempt, why: str) -> DrainAttempt:

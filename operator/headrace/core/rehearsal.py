@@ -15,7 +15,6 @@ A candidate that the status does not name is ended: a newer edit, a rollback or 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -26,6 +25,7 @@ from headrace.core.conditions import Fact
 from headrace.core.decision import Context, Decision, Sentence, progress_facts
 from headrace.core.history import with_entry
 from headrace.core.model import AttemptPhase, Ended, Ending, ObservedCandidate, Problem
+from headrace.core.restarts import reason_of
 from headrace.core.revision import policy_of
 from headrace.core.warm import TOLD_NOTHING
 
@@ -37,7 +37,6 @@ _NO_ROOM_REASONS = ("Unschedulable", "QuotaExceeded")
 _LOOK_AGAIN = timedelta(seconds=10)
 # For a candidate that does not answer just now, and is about to take over.
 _LOOK_SOON = timedelta(seconds=1)
-_NOT_IN_A_REASON = re.compile(r"[^A-Za-z0-9_]")
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,7 @@ def _verdict(
         return _through(operation, True, "Passed", ended.message or f"run {operation.to_run} rehearsed well")
     if ended.ending in TOLD_NOTHING:
         return _again(context, operation, candidate, ended.message or ended.ending)
-    reason = _NOT_IN_A_REASON.sub("_", ended.error_class or ended.ending).strip("_") or ended.ending
+    reason = reason_of(ended.error_class, ended.ending)
     return _refuse(
         context, operation, Problem(reason, ended.message or f"the candidate ended: {ended.ending}")
     )

@@ -8,6 +8,7 @@ from headrace.api import Operation, Run, StreamJobStatus
 from headrace.core.actions import RestoreRun, SeedRun, StartAttempt
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled_facts
 from headrace.core.history import Outcome, image_of, with_past_run
+from headrace.core.model import NAME_TAKEN
 from headrace.core.restarts import without_failures
 
 
@@ -91,10 +92,11 @@ def start_intended(context: Context, status: StreamJobStatus, why: str) -> Decis
     # Refused by the platform, it is asked again: quotas and admission rules change without our knowing.
     problem = context.observed.start_problem if again else None
     shown = Sentence(problem.reason, problem.message) if problem is not None else said
+    facts = stalled_facts if shown.reason == NAME_TAKEN else progress_facts
     return Decision(
         status=status,
         state="Starting",
-        facts=progress_facts(shown.reason, shown.message),
+        facts=facts(shown.reason, shown.message),
         actions=(start,),
         says=() if shown == said and again else (shown,),
     )

@@ -146,6 +146,7 @@ def _watched(context: Context, look_at: datetime) -> Decision:
     operation = context.status.operation
     assert operation is not None  # it is on trial
     decision = keep_alive(context)
+    look_at = min(filter(None, (look_at, decision.recheck_at)))
     if decision.state != "Running" or context.refused is not None:
         return replace(decision, recheck_at=look_at)
     until = _due(context, context.job.spec.upgrade.verify_window.seconds)
@@ -166,7 +167,9 @@ def _unproven(context: Context) -> Decision:
         return _with_verdict(decision, operation)
     due = attempt.started_at + timedelta(seconds=context.job.spec.upgrade.verify_window.seconds)
     if context.now < due or not _has_shown_itself(seen.queries):
-        look_at = due if context.now < due else context.now + _LOOK_AGAIN
+        look_at = min(
+            filter(None, (due if context.now < due else context.now + _LOOK_AGAIN, decision.recheck_at))
+        )
         return _with_verdict(replace(decision, recheck_at=look_at), operation)
     return keep_alive(_promoted(context))
 

@@ -67,6 +67,11 @@ def from_answer(status: int, body: dict[str, Any]) -> ApiError:
     return kind(message, status=status)
 
 
+def denial_in(message: str) -> str | None:
+    """The word for a refusal that somebody else tells of; None where nothing was refused."""
+    return _denial(message) if "forbidden" in message or "denied" in message else None
+
+
 def _denial(message: str) -> str:
     if "exceeded quota" in message:
         return "QuotaExceeded"

@@ -46,6 +46,8 @@ class Memory:
     )
     # Why the platform refused to start an attempt.
     start_problems: Recent[AttemptKey, Problem] = field(default_factory=Recent[AttemptKey, Problem])
+    # Why what a run of a job runs could not be kept, by the job's uid.
+    pin_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
     # Why the platform refused to start a candidate, by the job's uid.
     candidate_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
     # Why the platform refused the pod that copies the state of a job, by the job's uid.
@@ -66,6 +68,8 @@ class Memory:
     keeper_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
     # Since when the agent of a pod, by its uid, has not answered.
     silent_since: Recent[str, datetime] = field(default_factory=Recent[str, datetime])
+    # Since when none of the executors of a driver, by the uid of its pod, has been ready.
+    without_executor_since: Recent[str, datetime] = field(default_factory=Recent[str, datetime])
     # When the drain of a pod, by its uid, was first asked for.
     drain_asked_at: Recent[str, datetime] = field(default_factory=Recent[str, datetime])
     # Jobs, by uid, that are known to have no PodDisruptionBudget: most have none, and need no look.

@@ -128,16 +128,26 @@ def may_wait_for_volumes(pod: Pod, *, now: datetime) -> bool:
     return now - _time(pod["metadata"]["creationTimestamp"]) > _USUAL_MOUNT
 
 
+def last_message(events: Iterable[Mapping[str, Any]]) -> str | None:
+    messages = _messages(events)
+    return messages[-1] if messages else None
+
+
 def mount_problem(events: Iterable[Mapping[str, Any]]) -> Problem | None:
     """What the kubelet said last of a volume. Its summary of all volumes tells nothing and is passed over."""
-    told = sorted(events, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
-    messages = [str(event.get("message") or "") for event in told]
+    messages = _messages(events)
     telling = [message for message in messages if message.startswith("MountVolume")] or messages
     if not telling:
         return None
     volume = _VOLUME.search(telling[-1])
     field = _VOLUME_FIELDS.get(volume[1]) if volume is not None else None
     return Problem(FAILED_MOUNT, f"{field}: {telling[-1]}" if field is not None else telling[-1])
+
+
+def _messages(events: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The oldest first."""
+    told = sorted(events, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    return [str(event.get("message") or "") for event in told]
 
 
 def is_running(pod: Pod) -> bool:

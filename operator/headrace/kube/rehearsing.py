@@ -9,7 +9,8 @@ from headrace.core.manifests.ownership import RUN_LABEL
 from headrace.core.model import Job, ObservedCandidate, Problem
 from headrace.core.reports import STANDBY, way_back
 from headrace.kube.agent import AgentAddress, Agents
-from headrace.kube.client import Object
+from headrace.kube.client import Api, Object
+from headrace.kube.executors import refused_executors
 from headrace.kube.found import Found, label, uid_of
 from headrace.kube.memory import Memory
 from headrace.kube.pods import ended_of, is_running, waiting_of
@@ -24,19 +25,27 @@ def candidate_uid(job_uid: str, number: int) -> str:
 
 
 async def observed_candidates(
-    agents: Agents, job: Job, found: Found, *, memory: Memory, now: datetime
+    api: Api, agents: Agents, job: Job, found: Found, *, memory: Memory, now: datetime
 ) -> tuple[ObservedCandidate, ...]:
     return tuple(
         [
-            await _observed(agents, job, found, number, pod, memory=memory, now=now)
-            for number, pod in sorted(found.candidates.items())
+            await _observed(api, agents, job, found, number, memory=memory, now=now)
+            for number in sorted(found.candidates)
         ]
     )
 
 
 async def _observed(
-    agents: Agents, job: Job, found: Found, number: int, pod: Object, *, memory: Memory, now: datetime
+    api: Api,
+    agents: Agents,
+    job: Job,
+    found: Found,
+    number: int,
+    *,
+    memory: Memory,
+    now: datetime,
 ) -> ObservedCandidate:
+    pod = found.candidates[number]
     ended, running = ended_of(pod), is_running(pod)
     seen = ObservedCandidate(
         run=int(label(pod, RUN_LABEL)),
@@ -53,7 +62,7 @@ async def _observed(
     if report is not None:
         memory.silent_since.pop(uid_of(pod), None)
         standby = report["phase"] == STANDBY
-        waiting = None if standby else _no_executor(found, pod)
+        waiting = None if standby else await _no_executor(api, job, found, pod)
         return replace(seen, standby=standby, way_back=way_back(report), waiting=waiting)
     since = memory.silent_since.setdefault(uid_of(pod), now)
     if now - since < _SILENCE:
@@ -61,9 +70,11 @@ async def _observed(
     return replace(seen, waiting=Problem("AgentSilent", f"its agent at {ip} does not answer"))
 
 
-def _no_executor(found: Found, pod: Object) -> Problem | None:
+async def _no_executor(api: Api, job: Job, found: Found, pod: Object) -> Problem | None:
     """Why nobody does the work of a candidate, if so: where no node has room for its executors, say."""
     executors = [one.get("status", {}) for one in found.executors_of(pod)]
     if any(status.get("phase") == "Running" for status in executors):
         return None
+    if not executors:
+        return await refused_executors(api, job, pod)
     return next(filter(None, map(waiting_of, executors)), None)

@@ -17,7 +17,6 @@ from headrace.core.model import (
     Job,
     Observed,
     ObservedAttempt,
-    ObservedExecutors,
     PinnedRun,
     Problem,
     Removal,
@@ -29,13 +28,12 @@ from headrace.kube.cache import Cache
 from headrace.kube.client import Api, Object
 from headrace.kube.code import Sources, look_at_code
 from headrace.kube.collecting import observed_collecting
-from headrace.kube.errors import Denied, NotFound
+from headrace.kube.errors import Denied
+from headrace.kube.executors import observed_executors
 from headrace.kube.found import (
     AttemptNumber,
     Found,
     attempt_of,
-    executor_set_of,
-    is_leaving,
     label,
     name_of,
     sort_out,
@@ -46,7 +44,6 @@ from headrace.kube.memory import Memory
 from headrace.kube.pods import (
     FAILED_MOUNT,
     earlier_lineage_of,
-    executor_problem,
     has_ended,
     is_lost,
     is_running,
@@ -57,7 +54,7 @@ from headrace.kube.pods import (
     waiting_of,
 )
 from headrace.kube.rehearsing import candidate_uid, observed_candidates
-from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, SERVICES, STATEFUL_SETS
+from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, SERVICES
 from headrace.kube.savepoint_sight import known_savepoints
 from headrace.kube.start_point import find_savepoint
 from headrace.kube.store import lineages_of
@@ -109,14 +106,13 @@ async def look(
     )
     current = current_attempt(status)
     driver = found.drivers.get(current) if current is not None else None
-    executor_set = await _executor_set(api, job, status, driver) if driver and is_running(driver) else None
     address = agent_address(job, driver)
     report = await agents.status(address) if address is not None else None
     attempts = _attempts(job, status, found, report, memory=memory, now=now)
     observed = Observed(
         code=sources.code,
         attempts=await _with_mount_problems(api, job, found, attempts, now=now),
-        candidates=await observed_candidates(agents, job, found, memory=memory, now=now),
+        candidates=await observed_candidates(api, agents, job, found, memory=memory, now=now),
         candidate_problem=memory.candidate_problems.get(job.uid),
         pinned={
             run: PinnedRun(
@@ -132,7 +128,8 @@ async def look(
         seed_problem=_seed_problem(job, found, status, memory),
         seed_waiting=_seed_waiting(found, status, now=now),
         start_problem=memory.start_problems.get((job.uid, *current)) if current is not None else None,
-        executors=_executors(found, driver, executor_set),
+        pin_problem=memory.pin_problems.get(job.uid),
+        executors=await observed_executors(api, job, status, found, driver, memory=memory, now=now),
         lookout=observed_lookout(job, status, found, memory),
         earlier=_earlier(found),
         savepoint=await find_savepoint(api, job, status),
@@ -223,32 +220,6 @@ def agent_address(job: Job, pod: Object | None) -> AgentAddress | None:
     ip, number = pod["status"].get("podIP"), label(pod, CANDIDATE_LABEL)
     own = candidate_uid(job.uid, int(number)) if number else attempt_uid(job.uid, attempt_of(pod))
     return AgentAddress(ip=ip, uid=own) if ip else None
-
-
-async def _executor_set(api: Api, job: Job, status: StreamJobStatus, driver: Object) -> Object | None:
-    run = status.run
-    if run is None or run.attempt is None or run.attempt.state == "Ended":
-        return None
-    try:
-        return await api.get(STATEFUL_SETS, job.namespace, executor_set_of(job.name, driver))
-    except NotFound:
-        return None
-
-
-def _executors(found: Found, driver: Object | None, executor_set: Object | None) -> ObservedExecutors:
-    own = found.executors_of(driver) if driver is not None else []
-    staying = [pod for pod in own if not is_leaving(pod)]
-    return ObservedExecutors(
-        replicas=len(staying),
-        ready=sum(_is_ready(pod) for pod in staying),
-        asked=executor_set["spec"].get("replicas") if executor_set is not None else None,
-        waiting=next(filter(None, map(executor_problem, staying)), None),
-    )
-
-
-def _is_ready(pod: Object) -> bool:
-    conditions = pod.get("status", {}).get("conditions", ())
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def _seeded_runs(found: Found) -> dict[int, tuple[SeededQuery, ...]]:

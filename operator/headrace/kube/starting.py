@@ -19,14 +19,14 @@ from headrace.core.manifests import (
     lookout_pod,
     token_secret,
 )
-from headrace.core.manifests.ownership import JOB_LABEL
 from headrace.core.model import Job, Problem
 from headrace.core.start import driver_start, starts_without_state
 from headrace.kube.agent import AgentTokens
-from headrace.kube.client import Api
+from headrace.kube.client import Api, Object
 from headrace.kube.errors import AlreadyExists, Denied, Invalid
-from headrace.kube.found import AttemptNumber, Found, is_owned, label, name_of, uid_of
+from headrace.kube.found import AttemptNumber, Found, name_of, uid_of
 from headrace.kube.memory import Memory
+from headrace.kube.namesakes import label_lost, name_taken
 from headrace.kube.pods import has_ended
 from headrace.kube.rehearsing import candidate_uid
 from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES
@@ -148,38 +148,55 @@ async def start_lookout(api: Api, platform: Platform, job: Job, wanted: Lookout,
 async def _create(api: Api, tokens: AgentTokens, platform: Platform, attempt: DriverAttempt) -> None:
     """What the pod mounts comes first: a pod that finds nothing to mount waits, and complains."""
     namespace = attempt.namespace
+    mounted = await _ensure_config_map(api, platform, attempt)
     with contextlib.suppress(AlreadyExists):
-        await api.create(SECRETS, namespace, token_secret(attempt, token=tokens.of(attempt.uid)))
-    await ensure_config_map(api, platform, attempt)
-    service = driver_service(attempt)
-    try:
-        await api.create(SERVICES, namespace, service)
-    except AlreadyExists:
-        await api.apply(SERVICES, namespace, service)
+        await api.create(SECRETS, namespace, _token_of(attempt, tokens, owner=mounted))
+    await ensure_service(api, attempt)
     try:
         await api.create(PODS, namespace, driver_pod(attempt, platform))
     except AlreadyExists:
         pod = await api.get(PODS, namespace, attempt.name)
-        if not is_owned(pod, attempt.job_uid):
-            message = f"there is a pod {attempt.name} that is not this job's: delete it"
-            raise StartRefused(Problem("NameTaken", message)) from None
-        if label(pod, JOB_LABEL) != attempt.job:
-            # It is found by that label only: without it, this would be tried for ever.
-            message = f"the pod {attempt.name} has lost its label {JOB_LABEL}: put it back, or delete the pod"
-            raise StartRefused(Problem("NameTaken", message)) from None
+        _make_sure_it_is_ours("pod", pod, attempt)
+        if (lost := label_lost("pod", pod, job=attempt.job)) is not None:
+            raise StartRefused(lost) from None
 
 
-async def ensure_config_map(api: Api, platform: Platform, attempt: DriverAttempt) -> None:
+def _token_of(attempt: DriverAttempt, tokens: AgentTokens, *, owner: Object) -> Object:
+    """Goes with the ConfigMap beside it: Secrets are never read, so one cannot be deleted as ours."""
+    secret = token_secret(attempt, token=tokens.of(attempt.uid))
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": name_of(owner), "uid": uid_of(owner)}
+    return {**secret, "metadata": {**secret["metadata"], "ownerReferences": [reference]}}
+
+
+async def ensure_service(api: Api, attempt: DriverAttempt) -> None:
+    """Made, or put back to what it should be."""
+    wanted = driver_service(attempt)
+    try:
+        await api.create(SERVICES, attempt.namespace, wanted)
+    except AlreadyExists:
+        named = await api.list(SERVICES, attempt.namespace, fields=f"metadata.name={attempt.name}")
+        for there in named.items:
+            _make_sure_it_is_ours("Service", there, attempt)
+        await api.apply(SERVICES, attempt.namespace, wanted)
+
+
+async def _ensure_config_map(api: Api, platform: Platform, attempt: DriverAttempt) -> Object:
     wanted = config_map(attempt, platform)
     try:
-        await api.create(CONFIG_MAPS, attempt.namespace, wanted)
+        return await api.create(CONFIG_MAPS, attempt.namespace, wanted)
     except AlreadyExists:
         there = await api.get(CONFIG_MAPS, attempt.namespace, attempt.name)
+        _make_sure_it_is_ours("ConfigMap", there, attempt)
         if there.get("data") == wanted["data"]:
-            return
+            return there
         # Made by an operator of another version that did not come to make the pod.
         await api.delete(CONFIG_MAPS, attempt.namespace, attempt.name, uid=uid_of(there))
-        await api.create(CONFIG_MAPS, attempt.namespace, wanted)
+        return await api.create(CONFIG_MAPS, attempt.namespace, wanted)
+
+
+def _make_sure_it_is_ours(kind: str, thing: Object, attempt: DriverAttempt) -> None:
+    if (problem := name_taken(kind, thing, job_uid=attempt.job_uid)) is not None:
+        raise StartRefused(problem)
 
 
 def _with_live_fields(pinned: StreamJobSpec, wanted: StreamJobSpec, *, executors: int) -> StreamJobSpec:

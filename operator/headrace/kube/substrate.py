@@ -49,6 +49,7 @@ from headrace.kube.deleting import delete_checkpoints, set_finalizer, stop_delet
 from headrace.kube.errors import AlreadyExists, ApiError, NotFound
 from headrace.kube.found import attempt_of, is_leaving, label, name_of, uid_of
 from headrace.kube.memory import Memory
+from headrace.kube.namesakes import label_lost, name_taken
 from headrace.kube.pods import ended_of, observed_attempt
 from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS
 from headrace.kube.savepointing import change_savepoints
@@ -208,6 +209,7 @@ class KubeSubstrate:
             await self.api.create(CONFIG_MAPS, job.namespace, run_pin(pin))
         except ApiError:
             return False
+        self.memory.pin_problems.pop(job.uid, None)
         return True
 
     async def _pin(self, job: Job, sight: Sight, action: PinRun) -> None:
@@ -217,8 +219,16 @@ class KubeSubstrate:
         if (old := sight.found.config_maps.get(pin.name)) is not None:
             # A newer edit before the run has begun. The uid is proof that nobody pinned it anew meanwhile.
             await self.api.delete(CONFIG_MAPS, job.namespace, pin.name, uid=uid_of(old))
-        with contextlib.suppress(AlreadyExists):
+        try:
             await self.api.create(CONFIG_MAPS, job.namespace, run_pin(pin))
+        except AlreadyExists:
+            there = await self.api.get(CONFIG_MAPS, job.namespace, pin.name)
+            taken = name_taken("ConfigMap", there, job_uid=job.uid)
+            taken = taken or label_lost("ConfigMap", there, job=job.name)
+            if taken is not None:
+                self.memory.pin_problems[job.uid] = taken
+                raise StartRefused(taken) from None
+        self.memory.pin_problems.pop(job.uid, None)
 
     def _wanted_pin(self, job: Job, sight: Sight, action: PinRun) -> RunPin | None:
         if action.like is not None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headrace.api import StreamJobStatus
-from headrace.api.names import attempt_name, candidate_name
 from headrace.core.manifests.keeper_pod import TRY_LABEL
 from headrace.core.manifests.ownership import ATTEMPT_LABEL, CANDIDATE_LABEL, RUN_LABEL
 from headrace.core.model import Job
@@ -22,7 +21,7 @@ from headrace.kube.found import (
     uid_of,
 )
 from headrace.kube.pods import ended_of
-from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES, STATEFUL_SETS, Resource
+from headrace.kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS, Resource
 
 # Runs whose pins are kept beside the current one: to see what ran, and to go back to.
 _PINS_KEPT = 2
@@ -49,7 +48,7 @@ def leftovers(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Lefto
     if status.run is None or (operation is not None and not operation.on_trial):
         return  # while something is under way, everything may still be needed
     kept = _kept_attempts(status, found)
-    yield from _attempts(job, found, kept)
+    yield from _attempts(found, kept)
     run, attempt = status.run.number, status.run.attempt
     for pod in found.keepers:
         done = int(label(pod, RUN_LABEL)) <= run and attempt is not None and attempt.state == "Started"
@@ -75,8 +74,6 @@ def _candidates(job: Job, status: StreamJobStatus, found: Found) -> Iterator[Lef
         number = label(thing, CANDIDATE_LABEL)
         if not number or is_leaving(thing) or number in kept:
             continue
-        if resource is CONFIG_MAPS:
-            yield Leftover(SECRETS, candidate_name(job.name, int(number)), None)
         yield Leftover(resource, name_of(thing), uid_of(thing))
 
 
@@ -117,7 +114,7 @@ def _kept_attempts(status: StreamJobStatus, found: Found) -> set[AttemptNumber]:
     return {*([current] if current is not None else []), *living, *sorted(ended)[-1:]}
 
 
-def _attempts(job: Job, found: Found, kept: set[AttemptNumber]) -> Iterator[Leftover]:
+def _attempts(found: Found, kept: set[AttemptNumber]) -> Iterator[Leftover]:
     things = [
         *((PODS, pod) for pod in found.drivers.values()),
         *((SERVICES, service) for service in found.services.values() if label(service, ATTEMPT_LABEL)),
@@ -125,7 +122,5 @@ def _attempts(job: Job, found: Found, kept: set[AttemptNumber]) -> Iterator[Left
     ]
     for resource, thing in things:
         if attempt_of(thing) not in kept and not is_leaving(thing):
-            if resource is CONFIG_MAPS:
-                # Secrets cannot be listed: each goes just before the ConfigMap of the same attempt.
-                yield Leftover(SECRETS, attempt_name(job.name, *attempt_of(thing)), None)
+            # Its Secret goes with the ConfigMap, which owns it.
             yield Leftover(resource, name_of(thing), uid_of(thing))

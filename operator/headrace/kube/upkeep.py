@@ -12,9 +12,9 @@ from headrace.kube.client import Api
 from headrace.kube.errors import AlreadyExists, Conflict, NotFound
 from headrace.kube.found import Found, is_leaving, uid_of
 from headrace.kube.pods import ended_of
-from headrace.kube.resources import CONFIG_MAPS, SERVICES
+from headrace.kube.resources import CONFIG_MAPS
 from headrace.kube.sight import current_attempt
-from headrace.kube.starting import driver_attempt
+from headrace.kube.starting import StartRefused, driver_attempt, ensure_service
 from headrace.kube.tidy import Leftover
 
 
@@ -30,7 +30,8 @@ async def repair(api: Api, platform: Platform, job: Job, status: StreamJobStatus
     service = driver_service(attempt)
     there = found.services.get(attempt.name, {})
     if not contains(there.get("spec"), service["spec"]):
-        await api.apply(SERVICES, job.namespace, service)
+        with contextlib.suppress(StartRefused):  # somebody else has the name now: it is his
+            await ensure_service(api, attempt)
     if attempt.name not in found.config_maps:
         with contextlib.suppress(AlreadyExists):
             await api.create(CONFIG_MAPS, job.namespace, config_map(attempt, platform))

@@ -38,12 +38,17 @@ ALERTS: Sequence[Alert] = (
         expr="headrace_job_stalled == 1",
         lasts="2m",
         severity="critical",
-        summary=f"{JOB} is Stalled: nothing will change by itself",
+        summary=f"{JOB} is Stalled: nothing will change as things are",
         description=f"Its Stalled condition says what to do: {DESCRIBE}",
-        means="Headrace will not go on without a decision of yours: a spec that cannot be taken, state that "
-        "would not fit, a lost node. What ran before an edit goes on running.",
+        means="Headrace does not get on without you: a spec that cannot be taken, state that would not fit, "
+        "a lost node, code that has failed five times without a batch. What ran before an edit goes on; code "
+        "that fails is tried on with the longest wait, and a batch of every query ends the alert.",
         look=("`kubectl describe streamjob <job>`: the condition `Stalled` has the reason and the fix.",),
-        act=("Do what the message says. The table in [install](../how-to/install.md) explains the reasons.",),
+        act=(
+            "Do what the message says. The table in [install](../how-to/install.md) explains the reasons.",
+            "A reason in capitals is Spark's error class: see [find the failure]"
+            "(../how-to/find-the-failure.md).",
+        ),
     ),
     Alert(
         name="HeadraceJobRestartLoop",
@@ -61,7 +66,7 @@ ALERTS: Sequence[Alert] = (
         act=(
             "`QueryFailed`, `ApplicationError`: see [find the failure](../how-to/find-the-failure.md); new "
             "code or an edit makes a new run.",
-            "`Vanished`: most often out of memory. Raise `spec.driver.memory`.",
+            "`OutOfMemory`, and most often `Killed`: raise `spec.driver.memory` or `memoryOverhead`.",
             "To stop the attempts meanwhile: `spec.suspend: true`.",
         ),
     ),

@@ -56,7 +56,7 @@ JOB_GAUGES: Sequence[tuple[str, str, _OfJob]] = (
     ("ready", "1 if the condition `Ready` is true.", lambda job: _condition(job, "Ready")),
     (
         "stalled",
-        "1 if the condition `Stalled` is true: nothing will change by itself.",
+        "1 if the condition `Stalled` is true: nothing will change as things are.",
         lambda job: _condition(job, "Stalled"),
     ),
     ("suspended", "1 if `spec.suspend` is set.", lambda job: float(job.spec.suspend) if job.spec else None),

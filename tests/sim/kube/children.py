@@ -56,6 +56,8 @@ def _status(cluster: FakeCluster) -> Object:
 
 def _is_past(plural: str, name: str, thing: Object, numbers: Numbers | None) -> bool:
     labels = thing["metadata"].get("labels", {})
+    if labels.get(ROLE_LABEL) == "executor":
+        return True  # they follow from their StatefulSet
     if labels.get(ROLE_LABEL) == PIN_ROLE or plural == STREAM_SAVEPOINTS.plural:
         return True
     if plural == STATEFUL_SETS.plural:

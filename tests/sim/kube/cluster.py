@@ -27,7 +27,7 @@ from headrace.kube.errors import ApiError
 from headrace.kube.found import is_owned, name_of
 from headrace.kube.pods import ended_of
 from headrace.kube.remembering import RememberingApi
-from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, STREAM_JOBS, STREAM_SAVEPOINTS
+from headrace.kube.resources import CONFIG_MAPS, PODS, STREAM_JOBS, STREAM_SAVEPOINTS
 from headrace.kube.savepoint_substrate import SavepointSubstrate
 from headrace.kube.starting import StartRefused
 from headrace.kube.substrate import KubeSubstrate
@@ -40,6 +40,7 @@ from headrace.runtime.savepoints import SavepointReconciler
 from headrace.runtime.watches import Watches
 from headrace_jobs.store import seed_after_trial, seed_run
 from tests.sim.kube.agents import Agent, FakeAgents
+from tests.sim.kube.executors import Executors
 from tests.sim.kube.fake_api import FakeApi, Object, OperatorKilled, Place
 from tests.sim.kube.savepoint_store import SavepointStore
 from tests.sim.stream import INCOMPATIBLE, Stream
@@ -59,6 +60,7 @@ class FakeCluster:
         self.moment = BEGIN
         self.api = FakeApi(lambda: self.moment)
         self.agents = FakeAgents()
+        self.executors = Executors(self.api)
         self.leads = True
         # Who has claimed a run in the store: run -> the newest attempt.
         self.claims: dict[int, int] = {}
@@ -219,6 +221,7 @@ class FakeCluster:
     # ---- the kubelets, the drivers and the keepers ---------------------------------------------------
 
     def kubelets_work(self) -> None:
+        self.executors_come_and_go()
         for name, pod in list(self.api.of(PODS).items()):
             place = (PODS.plural, NAMESPACE, name)
             match pod["metadata"]["labels"]["headrace.dev/role"]:
@@ -236,6 +239,9 @@ class FakeCluster:
                     self.savepoint_store.collector_works(place, pod)
                 case "savepoint":
                     self.savepoint_store.keeper_works(place, pod)
+
+    def executors_come_and_go(self) -> None:
+        self.executors.come_and_go()
 
     def _driver_works(self, place: Place, pod: Object) -> None:
         number = _attempt(pod)
@@ -362,14 +368,11 @@ class FakeCluster:
         self.agents.by_uid.pop(_agent_uid(self.api.objects[place]), None)
 
     def _make_executors(self, pod: Object) -> None:
-        """As Spark does: as many as the run file says, in the ConfigMap that the driver mounts."""
+        """As many as the run file says, in the ConfigMap that the driver mounts."""
         conf = run_file_of(self, pod)["sparkConf"]
-        name, owner = f"spark-s-{conf['spark.app.id']}-0", pod["metadata"]["uid"]
-        if name in self.api.of(STATEFUL_SETS):
-            return  # a candidate has had them since it rehearsed
-        meta = {"name": name, "namespace": NAMESPACE, "ownerReferences": [{"uid": owner}]}
         count = int(conf["spark.executor.instances"])
-        self.api.put_new(STATEFUL_SETS, {"metadata": meta, "spec": {"replicas": count}})
+        self.executors.ask_for(pod, application_id=conf["spark.app.id"], count=count)
+        self.executors_come_and_go()
 
     def _keeper_works(self, place: Place, pod: Object) -> None:
         if pod.get("status") is not None:
@@ -437,9 +440,9 @@ class FakeCluster:
         if not self.deletion_fails:
             command = pod["spec"]["containers"][0]["command"]
             self.removed.append(" ".join(flag for flag in command if flag.startswith(("--store", "--lin"))))
-            others = [name for name in self.api.of(PODS) if name != place[2]]
+            roles = [pod["metadata"]["labels"]["headrace.dev/role"] for pod in self.api.of(PODS).values()]
             assert not self.live_drivers(), "checkpoints removed under a live writer"
-            assert not [name for name in others if "executor" in name], "checkpoints removed under executors"
+            assert "executor" not in roles, "checkpoints removed under executors"
             self.claims.clear()
         terminated = {
             "exitCode": 69 if self.deletion_fails else 0,

@@ -155,7 +155,7 @@ class ScaledCluster(FakeCluster):
         for _ in range(count):
             self.later(STEP_SECONDS)
             self.topic.advance(STEP_SECONDS, executors=self.ready(), at=self.moment.timestamp())
-            self._pods_come_and_go()
+            self.executors_come_and_go()
             for agent in self.agents.by_uid.values():
                 agent.told = self.topic.report(at=self.moment.timestamp(), executors=self.ready())
             woken: list[Any] = []
@@ -163,6 +163,14 @@ class ScaledCluster(FakeCluster):
             due = self.recheck_at is not None and self.recheck_at <= self.moment.timestamp()
             if woken or due or self.news() or not self.live_drivers():
                 self.settle()
+
+    def _time_passes(self, outcome: Outcome | None) -> bool:
+        if super()._time_passes(outcome):
+            return True
+        comes_up = self.live_drivers() and self.ready() == 0 < min(self.replicas(), self.room)
+        if comes_up:
+            self.later(STEP_SECONDS)
+        return bool(comes_up)
 
     def ready(self) -> int:
         now = self.moment.timestamp()
@@ -176,7 +184,8 @@ class ScaledCluster(FakeCluster):
         found = self.api.of(STATEFUL_SETS).get(executor_set_name(JOB, run.attempt.epoch))
         return found["spec"]["replicas"] if found is not None else 0
 
-    def _pods_come_and_go(self) -> None:
+    def executors_come_and_go(self) -> None:
+        """They take their time here, and find room or none."""
         wanted = {f"{JOB}-exec-{number}": number for number in range(self.replicas())}
         now, pods = self.moment.timestamp(), self.api.of(PODS)
         for name in [name for name in pods if "-exec-" in name and name not in wanted]:

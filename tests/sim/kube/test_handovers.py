@@ -168,7 +168,7 @@ def test_a_budget_protects_it_as_any_driver():
 
 def test_when_it_fails_an_ordinary_attempt_follows_and_its_executors_go():
     cluster = becomes(running(), "--x")
-    add_executor(cluster)
+    assert "spark-s-clicks-c1-0-0" in cluster.api.of(PODS)
     cluster.end_driver(CANDIDATE, "QueryFailed", 66, "KeyError: 'price'")
     cluster.settle(200)
     assert cluster.live_drivers() == ["clicks-r2-a2"]
@@ -182,12 +182,6 @@ def test_when_it_fails_an_ordinary_attempt_follows_and_its_executors_go():
     cluster.edit(restartNonce="again")
     cluster.settle(200)
     assert "clicks-c1" not in cluster.api.of(PODS)
-
-
-def add_executor(cluster: FakeCluster) -> None:
-    labels = {"headrace.dev/job": "clicks", "headrace.dev/role": "executor", "headrace.dev/candidate": "1"}
-    meta = {"name": "spark-s-clicks-c1-0-0", "namespace": NAMESPACE, "labels": labels}
-    cluster.api.put_new(PODS, {"metadata": meta, "status": {"phase": "Running"}})
 
 
 def test_on_a_lost_node_nothing_is_started_beside_it():

@@ -22,7 +22,7 @@ def runs(cluster: FakeCluster) -> list[tuple[int, int]]:
 def test_a_new_job_becomes_ready_with_all_its_objects(running: FakeCluster):
     assert running.condition("Ready") == ("True", "Running")
     assert running.started == [(1, 1, 1)]
-    assert list(running.api.of(PODS)) == ["clicks-r1-a1"]
+    assert list(running.api.of(PODS)) == ["clicks-r1-a1", "spark-s-clicks-1-0-0"]
     assert list(running.api.of(SERVICES)) == ["clicks-r1-a1"]
     assert list(running.api.of(SECRETS)) == ["clicks-r1-a1"]
     assert sorted(running.api.of(CONFIG_MAPS)) == ["clicks-r1", "clicks-r1-a1"]
@@ -74,9 +74,6 @@ def test_last_words_that_make_no_sense_are_no_obstacle(running: FakeCluster):
 
 def test_the_executors_of_a_driver_that_ended_are_removed(running: FakeCluster):
     place = running.driver_place()
-    pod = running.api.objects[place]
-    labels = {**pod["metadata"]["labels"], "headrace.dev/role": "executor"}
-    running.api.put_new(PODS, {"metadata": {"name": "executor", "namespace": NAMESPACE, "labels": labels}})
     assert list(running.api.of(STATEFUL_SETS)) == ["spark-s-clicks-1-0"]
     running.end_driver(place, "QueryFailed", 66)
     running.pass_once()
@@ -87,7 +84,7 @@ def test_only_the_last_ended_attempt_is_kept_for_its_log(running: FakeCluster):
     for _ in range(4):
         running.end_driver(running.driver_place(), "QueryFailed", 66)
         running.settle()
-    assert sorted(running.api.of(PODS)) == ["clicks-r1-a4", "clicks-r1-a5"]
+    assert sorted(running.api.of(PODS)) == ["clicks-r1-a4", "clicks-r1-a5", "spark-s-clicks-5-0-0"]
     assert sorted(running.api.of(SECRETS)) == ["clicks-r1-a4", "clicks-r1-a5"]
     assert sorted(running.api.of(SERVICES)) == ["clicks-r1-a4", "clicks-r1-a5"]
 
@@ -160,15 +157,13 @@ def test_a_pod_that_has_the_drivers_name_and_cannot_be_found_is_named(owned: boo
 
 def test_a_driver_without_a_single_executor_is_not_ready_and_says_why(running: FakeCluster):
     """Its queries are active, and stand still."""
-    labels = {**running.api.objects[running.driver_place()]["metadata"]["labels"], ROLE_LABEL: "executor"}
     unschedulable = {
         "type": "PodScheduled",
         "status": "False",
         "reason": "Unschedulable",
         "message": "0/3 nodes are available",
     }
-    place = (PODS.plural, NAMESPACE, "executor-0")
-    running.api.put_new(PODS, {"metadata": {"name": place[2], "namespace": NAMESPACE, "labels": labels}})
+    place = (PODS.plural, NAMESPACE, "spark-s-clicks-1-0-0")
     running.api.set(place, {"status": {"phase": "Pending", "conditions": [unschedulable]}})
     running.settle()
     assert running.condition("Ready") == ("False", "Unschedulable")

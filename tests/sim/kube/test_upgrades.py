@@ -161,14 +161,9 @@ def test_executors_that_find_no_room_count_as_never_started():
     for _ in range(10):
         cluster.pass_once()
         cluster.kubelets_work()
-    pod = cluster.api.objects[cluster.driver_place()]
-    labels = {**pod["metadata"]["labels"], "headrace.dev/role": "executor"}
     full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3"}
-    executor = {
-        "metadata": {"name": "executor", "namespace": NAMESPACE, "labels": labels},
-        "status": {"phase": "Pending", "conditions": [full]},
-    }
-    cluster.api.put_new(PODS, executor)
+    place = (PODS.plural, NAMESPACE, "spark-s-clicks-2-0-0")
+    cluster.api.set(place, {"status": {"phase": "Pending", "conditions": [full]}})
     for _ in range(70):
         cluster.pass_once()
         cluster.later(10)

@@ -97,8 +97,8 @@ def test_the_operator_may_do_what_it_does_and_nothing_else():
     assert operator_rules() == needed
 
 
-def test_secrets_can_be_made_and_removed_but_never_read():
-    assert {verb for verb, resource in operator_rules() if resource == "secrets"} == {"create", "delete"}
+def test_secrets_can_be_made_but_never_read_or_removed():
+    assert {verb for verb, resource in operator_rules() if resource == "secrets"} == {"create"}
 
 
 def test_no_right_is_given_by_a_star():
