@@ -12,8 +12,9 @@ from headrace.core.manifests.ownership import TASK_LABEL
 from headrace.core.model import Job, ObservedCollecting, Problem
 from headrace.kube.client import Api
 from headrace.kube.errors import AlreadyExists, Denied, Invalid
-from headrace.kube.found import Found, is_leaving, label
+from headrace.kube.found import Found, is_leaving
 from headrace.kube.keepers import remove_pods
+from headrace.kube.labels import label
 from headrace.kube.memory import Memory
 from headrace.kube.pods import has_ended, keeper_result
 from headrace.kube.resources import PODS
