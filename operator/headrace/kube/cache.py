@@ -23,7 +23,7 @@ from headrace.core.manifests.ownership import JOB_LABEL, ROLE_LABEL, SAVEPOINT_L
 from headrace.core.manifests.run_pin import PIN_ROLE
 from headrace.core.start import restored_name
 from headrace.kube.client import Object, Snapshot
-from headrace.kube.found import label
+from headrace.kube.labels import label
 from headrace.kube.memory import Recent
 from headrace.kube.resources import (
     CONFIG_MAPS,
@@ -109,6 +109,10 @@ class Cache:
     def children(self, resource: Resource, key: JobKey) -> list[Object]:
         kind = self._kinds[resource.plural]
         return [kind.by_name[name] for name in sorted(kind.of_job.get(key, ()))]
+
+    def known(self, resource: Resource, thing: Object) -> Object | None:
+        """The object of this name, as last heard of."""
+        return self._kinds[resource.plural].by_name.get(_name(thing))
 
     # ---- what it is told -----------------------------------------------------------------------------
 

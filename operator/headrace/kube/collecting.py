@@ -14,8 +14,9 @@ from headrace.core.savepoint_contents import place_of
 from headrace.kube.cache import Cache
 from headrace.kube.client import Api
 from headrace.kube.errors import AlreadyExists, Denied, Invalid
-from headrace.kube.found import Found, is_leaving, label
+from headrace.kube.found import Found, is_leaving
 from headrace.kube.keepers import remove_pods
+from headrace.kube.labels import label
 from headrace.kube.memory import Memory
 from headrace.kube.pods import has_ended, keeper_result
 from headrace.kube.resources import PODS

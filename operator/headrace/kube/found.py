@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from headrace.core.manifests.ownership import (
 )
 from headrace.core.manifests.run_pin import PIN_ROLE
 from headrace.core.model import Job
+from headrace.kube.labels import label, labelled, labels_by_name, labels_of_pod, number_in
 
 Object = dict[str, Any]
 AttemptNumber = tuple[int, int]  # (run, attempt)
@@ -53,17 +54,20 @@ class Found:
     lookouts: tuple[Object, ...]
     # Pods that take a savepoint: they read the checkpoints.
     saving: tuple[Object, ...]
-    # Pods under the job's label that belong to somebody else, mostly to an earlier job of the same name.
+    # Pods under the job's label that belong to somebody else, mostly to an earlier job of the same name; or
+    # of which nobody can tell any more what they do.
     foreign: tuple[Object, ...]
+    # Pods whose labels do not say any more what they are, as they were found, with what is missing.
+    mislabelled: tuple[tuple[Object, dict[str, str]], ...] = ()
 
     def seedings(self, run: int) -> list[Object]:
         """The tries to copy state into a run, oldest first."""
         mine = [pod for pod in self.keepers if label(pod, RUN_LABEL) == str(run)]
-        return sorted(mine, key=lambda pod: int(label(pod, TRY_LABEL)))
+        return sorted(mine, key=lambda pod: number_in(pod, TRY_LABEL) or 0)
 
     def seedings_before(self, run: int) -> list[Object]:
         """The tries for runs with lower numbers."""
-        return [pod for pod in self.keepers if int(label(pod, RUN_LABEL)) < run and not is_leaving(pod)]
+        return [pod for pod in self.keepers if (number_in(pod, RUN_LABEL) or 0) < run and not is_leaving(pod)]
 
     def executors_of(self, driver: Object) -> list[Object]:
         number = label(driver, CANDIDATE_LABEL)
@@ -81,8 +85,11 @@ def sort_out(
     known_pins: MutableMapping[str, RunPin],
 ) -> Found:
     """`known_pins` by the uid of their ConfigMap, which is immutable: each is parsed once."""
-    pods, config_maps = [_as_named(pod, job, status) for pod in pods], list(config_maps)
-    ours = [pod for pod in pods if is_owned(pod, job.uid)]
+    as_found = list(pods)
+    pods = [_as_named(pod, job, status) for pod in as_found]
+    config_maps = [_as_its_name_says(thing, job) for thing in config_maps]
+    services = [_as_its_name_says(thing, job) for thing in services]
+    ours = [pod for pod in pods if is_owned(pod, job.uid) and _says_what_it_is(pod)]
     # Spark makes the executors, so they are not ours by ownership.
     executors = [pod for pod in pods if label(pod, ROLE_LABEL) == "executor"]
     deletions = [pod for pod in pods if is_deletion(pod, job.uid)]
@@ -91,11 +98,14 @@ def sort_out(
     return Found(
         drivers={attempt_of(pod): pod for pod in ours if label(pod, ROLE_LABEL) == "driver"},
         candidates={
-            int(label(pod, CANDIDATE_LABEL)): pod for pod in ours if label(pod, ROLE_LABEL) == CANDIDATE_ROLE
+            number: pod
+            for pod in ours
+            if label(pod, ROLE_LABEL) == CANDIDATE_ROLE
+            and (number := number_in(pod, CANDIDATE_LABEL)) is not None
         },
         executors=tuple(executors),
         keepers=tuple(pod for pod in ours if label(pod, ROLE_LABEL) == KEEPER_ROLE),
-        deletions=tuple(sorted(deletions, key=lambda pod: int(label(pod, TRY_LABEL)))),
+        deletions=tuple(sorted(deletions, key=lambda pod: number_in(pod, TRY_LABEL) or 0)),
         pins={pin.run: pin for thing in pins if (pin := _pin(thing, known_pins)) is not None},
         config_maps={name_of(thing): thing for thing in _ours(config_maps, job)},
         services={name_of(thing): thing for thing in _ours(services, job)},
@@ -105,28 +115,56 @@ def sort_out(
         foreign=tuple(
             pod for pod in pods if not any(pod in known for known in (ours, executors, deletions, saving))
         ),
+        mislabelled=tuple(_mislabelled(as_found, job, status)),
     )
+
+
+def _mislabelled(
+    pods: Iterable[Object], job: Job, status: StreamJobStatus
+) -> Iterator[tuple[Object, dict[str, str]]]:
+    for pod in pods:
+        wanted = labels_of_pod(pod, job, status) if is_owned(pod, job.uid) else {}
+        missing = {key: value for key, value in wanted.items() if label(pod, key) != value}
+        if missing and not is_leaving(pod):
+            yield pod, missing
 
 
 def _as_named(pod: Object, job: Job, status: StreamJobStatus) -> Object:
     """A candidate that the status names as the attempt is one: the order may have reached it. It gets the
     labels that say so just before that; until they are seen, the status counts."""
+    if not is_owned(pod, job.uid):
+        return pod
+    pod = labelled(pod, labels_of_pod(pod, job, status))
     run = status.run
     activation = run.attempt.activation if run is not None and run.attempt is not None else None
     if run is None or run.attempt is None or activation is None or uid_of(pod) != activation.uid:
         return pod
-    if not is_owned(pod, job.uid):
-        return pod
-    named = labels_of_activated(attempt=run.attempt.number, epoch=run.attempt.epoch)
-    metadata = pod["metadata"]
-    return {**pod, "metadata": {**metadata, "labels": {**metadata["labels"], **named}}}
+    return labelled(pod, labels_of_activated(attempt=run.attempt.number, epoch=run.attempt.epoch))
+
+
+def _as_its_name_says(thing: Object, job: Job) -> Object:
+    return labelled(thing, labels_by_name(thing, job)) if is_owned(thing, job.uid) else thing
+
+
+def _says_what_it_is(pod: Object) -> bool:
+    """Whether the numbers that its role takes are there."""
+    needed = {
+        "driver": (RUN_LABEL, ATTEMPT_LABEL),
+        CANDIDATE_ROLE: (RUN_LABEL, CANDIDATE_LABEL),
+        KEEPER_ROLE: (RUN_LABEL, TRY_LABEL),
+        COLLECTOR_ROLE: (),
+        LOOKOUT_ROLE: (),
+    }
+    numbers = needed.get(label(pod, ROLE_LABEL))
+    return numbers is not None and all(number_in(pod, key) is not None for key in numbers)
 
 
 def executor_set_of(job: str, driver: Object) -> str:
     """The name of the StatefulSet that Spark makes for the executors of this driver."""
     if number := label(driver, CANDIDATE_LABEL):
         return candidate_set_name(job, int(number))
-    return executor_set_name(job, int(label(driver, EPOCH_LABEL)))
+    # No epoch is 0: a driver of long ago whose label is gone has no set that anybody could name.
+    return executor_set_name(job, number_in(driver, EPOCH_LABEL) or 0)
 
 
 def is_owned(thing: Object, job_uid: str) -> bool:
@@ -141,10 +179,6 @@ def is_deletion(pod: Object, job_uid: str) -> bool:
 
 def attempt_of(thing: Object) -> AttemptNumber:
     return int(label(thing, RUN_LABEL)), int(label(thing, ATTEMPT_LABEL))
-
-
-def label(thing: Object, key: str) -> str:
-    return (thing["metadata"].get("labels") or {}).get(key, "")
 
 
 def name_of(thing: Object) -> str:
@@ -162,7 +196,8 @@ def is_leaving(thing: Object) -> bool:
 def _pin(config_map: Object, known: MutableMapping[str, RunPin]) -> RunPin | None:
     uid = uid_of(config_map)
     if (pin := known.get(uid)) is None:
-        pin = read_run_pin(config_map, run=int(label(config_map, RUN_LABEL)))
+        run = number_in(config_map, RUN_LABEL)
+        pin = read_run_pin(config_map, run=run) if run is not None else None
         if pin is not None:
             known[uid] = pin
     return pin

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from headrace.core.manifests.keeper_pod import TRY_LABEL
 from headrace.kube.client import Api, Object
 from headrace.kube.errors import NotFound
-from headrace.kube.found import is_leaving, label, name_of, uid_of
+from headrace.kube.found import is_leaving, name_of, uid_of
+from headrace.kube.labels import label, number_in
 from headrace.kube.pods import finished_at
 from headrace.kube.resources import PODS
 
@@ -21,7 +22,7 @@ def next_try(tries: Sequence[Object], *, now: datetime) -> int | None:
     """Its number, counted from 1; None before it is due. `tries` have all ended, oldest first."""
     if not tries:
         return 1
-    number = int(label(tries[-1], TRY_LABEL))
+    number = number_in(tries[-1], TRY_LABEL) or 0
     return number + 1 if now >= _due_again(tries[-1], number) else None
 
 

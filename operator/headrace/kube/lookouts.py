@@ -9,7 +9,8 @@ from headrace.core.manifests.keeper_pod import TRY_LABEL
 from headrace.core.manifests.lookout_pod import EVERY_LABEL
 from headrace.core.model import Job, ObservedLookout
 from headrace.kube.client import Object
-from headrace.kube.found import Found, is_leaving, label
+from headrace.kube.found import Found, is_leaving
+from headrace.kube.labels import label
 from headrace.kube.memory import Memory
 from headrace.kube.pods import DRIVER_CONTAINER, ended_of, is_running, keeper_result, waiting_of
 

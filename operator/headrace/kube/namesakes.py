@@ -5,7 +5,8 @@ from __future__ import annotations
 from headrace.core.manifests.ownership import JOB_LABEL
 from headrace.core.model import NAME_TAKEN, Problem
 from headrace.kube.client import Object
-from headrace.kube.found import is_owned, label, name_of
+from headrace.kube.found import is_owned, name_of
+from headrace.kube.labels import label
 
 
 def name_taken(kind: str, thing: Object, *, job_uid: str) -> Problem | None:

@@ -11,7 +11,8 @@ from headrace.core.reports import STANDBY, way_back
 from headrace.kube.agent import AgentAddress, Agents
 from headrace.kube.client import Api, Object
 from headrace.kube.executors import refused_executors
-from headrace.kube.found import Found, label, uid_of
+from headrace.kube.found import Found, uid_of
+from headrace.kube.labels import label
 from headrace.kube.memory import Memory
 from headrace.kube.pods import ended_of, is_running, waiting_of
 

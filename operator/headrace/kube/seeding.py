@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from datetime import datetime
 
 from headrace.core.actions import RestoreRun, SeedRun
@@ -11,9 +10,10 @@ from headrace.core.manifests.ownership import REVISION_LABEL
 from headrace.core.model import Job, Problem
 from headrace.kube.client import Api
 from headrace.kube.errors import AlreadyExists, Denied, Invalid
-from headrace.kube.found import Found
+from headrace.kube.found import Found, name_of, uid_of
 from headrace.kube.keepers import next_try, remove_pods, waits_in_vain
 from headrace.kube.memory import Memory
+from headrace.kube.namesakes import label_lost, name_taken
 from headrace.kube.pods import has_ended
 from headrace.kube.resources import PODS
 from headrace.kube.store import lineages_of
@@ -49,9 +49,17 @@ async def seed(
         action=action,
         number=number,
     )
+    pod = seeding_pod(seeding, platform)
     try:
-        with contextlib.suppress(AlreadyExists):
-            await api.create(PODS, job.namespace, seeding_pod(seeding, platform))
+        await api.create(PODS, job.namespace, pod)
+    except AlreadyExists:
+        there = await api.get(PODS, job.namespace, name_of(pod))
+        if (taken := name_taken("pod", there, job_uid=job.uid)) is not None:
+            memory.seed_problems[job.uid] = taken
+            return
+        if label_lost("pod", there, job=job.name) is not None:
+            body = {"metadata": {"uid": uid_of(there), "labels": pod["metadata"]["labels"]}}
+            await api.patch(PODS, job.namespace, name_of(pod), body)
     except (Denied, Invalid) as refusal:
         memory.seed_problems[job.uid] = Problem("SeedFailed", str(refusal))
         raise

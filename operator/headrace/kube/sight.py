@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.api import StreamJobStatus
+from headrace.api.names import attempt_name, candidate_name
 from headrace.core.manifests.keeper_pod import KEEPER_CONTAINER
 from headrace.core.manifests.ownership import CANDIDATE_LABEL, JOB_LABEL, RUN_LABEL
 from headrace.core.model import (
@@ -23,22 +24,24 @@ from headrace.core.model import (
     SeededQuery,
 )
 from headrace.core.reports import seeded_queries
+from headrace.core.warm import is_activating
 from headrace.kube.agent import AgentAddress, Agents
 from headrace.kube.cache import Cache
 from headrace.kube.client import Api, Object
 from headrace.kube.code import Sources, look_at_code
 from headrace.kube.collecting import observed_collecting
-from headrace.kube.errors import Denied
+from headrace.kube.errors import Denied, NotFound
 from headrace.kube.executors import observed_executors
 from headrace.kube.found import (
     AttemptNumber,
     Found,
     attempt_of,
-    label,
+    is_owned,
     name_of,
     sort_out,
     uid_of,
 )
+from headrace.kube.labels import label
 from headrace.kube.lookouts import observed_lookout
 from headrace.kube.memory import Memory
 from headrace.kube.pods import (
@@ -95,11 +98,14 @@ async def look(
     if for_certain:
         listed = await api.list(PODS, job.namespace, selector=f"{JOB_LABEL}={job.name}")
         cache.replace(PODS, listed, job=key)
+    pods = cache.children(PODS, key)
+    if for_certain:
+        pods += await _unlabelled(api, job, status, pods)
     sources = await look_at_code(api, job.namespace, job.spec.application)
     found = sort_out(
         job,
         status,
-        pods=cache.children(PODS, key),
+        pods=pods,
         config_maps=cache.children(CONFIG_MAPS, key),
         services=cache.children(SERVICES, key),
         known_pins=memory.pins,
@@ -146,6 +152,24 @@ async def look(
 def current_attempt(status: StreamJobStatus) -> AttemptNumber | None:
     run = status.run
     return (run.number, run.attempt.number) if run is not None and run.attempt is not None else None
+
+
+async def _unlabelled(api: Api, job: Job, status: StreamJobStatus, pods: list[Object]) -> list[Object]:
+    """The driver of the status, where it is not among the pods under the job's label: before it counts as
+    gone it is looked for by its name, since anybody can take a label off."""
+    run, current = status.run, current_attempt(status)
+    attempt = run.attempt if run is not None else None
+    if current is None or attempt is None or not (attempt.state == "Started" or is_activating(status)):
+        return []
+    taken_over = attempt.activation
+    name = candidate_name(job.name, taken_over.candidate) if taken_over else attempt_name(job.name, *current)
+    if name in map(name_of, pods):
+        return []
+    try:
+        pod = await api.get(PODS, job.namespace, name)
+    except NotFound:
+        return []
+    return [pod] if is_owned(pod, job.uid) else []
 
 
 def _attempts(

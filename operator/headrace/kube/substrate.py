@@ -37,7 +37,7 @@ from headrace.core.actions import (
     TakeSavepoint,
 )
 from headrace.core.manifests import Platform, RunPin, run_pin
-from headrace.core.manifests.ownership import ROLE_LABEL, labels_of_activated
+from headrace.core.manifests.ownership import ATTEMPT_LABEL, ROLE_LABEL, RUN_LABEL, labels_of_activated
 from headrace.core.model import AttemptPhase, Code, Job
 from headrace.core.revision import revision_of
 from headrace.kube.agent import Agents, AgentTokens
@@ -47,7 +47,8 @@ from headrace.kube.client import Api, Object
 from headrace.kube.collecting import collect
 from headrace.kube.deleting import delete_checkpoints, set_finalizer, stop_deleting
 from headrace.kube.errors import AlreadyExists, ApiError, NotFound
-from headrace.kube.found import attempt_of, is_leaving, label, name_of, uid_of
+from headrace.kube.found import attempt_of, is_leaving, name_of, uid_of
+from headrace.kube.labels import label, number_in
 from headrace.kube.memory import Memory
 from headrace.kube.namesakes import label_lost, name_taken
 from headrace.kube.pods import ended_of, observed_attempt
@@ -66,7 +67,7 @@ from headrace.kube.starting import (
 )
 from headrace.kube.store import location_of
 from headrace.kube.tidy import Leftover
-from headrace.kube.upkeep import remove, repair
+from headrace.kube.upkeep import relabel, remove, repair
 
 # After its own time limit a driver gets this much to go; then its pod is deleted.
 _DRAIN_GRACE = timedelta(seconds=30)
@@ -180,6 +181,7 @@ class KubeSubstrate:
                 )
 
     async def repair(self, job: Job, status: StreamJobStatus, sight: Sight) -> None:
+        await relabel(self.api, job, sight.found)
         await repair(self.api, self.platform, job, status, sight.found)
         await keep_budget(self.api, self.memory, job)
 
@@ -192,6 +194,8 @@ class KubeSubstrate:
         owners = pod["metadata"].get("ownerReferences") or ()
         if not owners or label(pod, ROLE_LABEL) != "driver" or ended_of(pod) is None:
             return
+        if None in (number_in(pod, RUN_LABEL), number_in(pod, ATTEMPT_LABEL)):
+            return  # nobody can tell which attempt this is, without the status
         created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
         ended = observed_attempt(pod, None, assumed=AttemptPhase.STARTING, now=created)
         self.memory.last_words[(owners[0]["uid"], *attempt_of(pod))] = ended

@@ -16,10 +16,10 @@ from headrace.kube.found import (
     attempt_of,
     executor_set_of,
     is_leaving,
-    label,
     name_of,
     uid_of,
 )
+from headrace.kube.labels import label
 from headrace.kube.pods import ended_of
 from headrace.kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS, Resource
 

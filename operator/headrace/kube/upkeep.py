@@ -10,9 +10,9 @@ from headrace.core.manifests import Platform, config_map, driver_service
 from headrace.core.model import Job
 from headrace.kube.client import Api
 from headrace.kube.errors import AlreadyExists, Conflict, NotFound
-from headrace.kube.found import Found, is_leaving, uid_of
+from headrace.kube.found import Found, is_leaving, name_of, uid_of
 from headrace.kube.pods import ended_of
-from headrace.kube.resources import CONFIG_MAPS
+from headrace.kube.resources import CONFIG_MAPS, PODS
 from headrace.kube.sight import current_attempt
 from headrace.kube.starting import StartRefused, driver_attempt, ensure_service
 from headrace.kube.tidy import Leftover
@@ -35,6 +35,14 @@ async def repair(api: Api, platform: Platform, job: Job, status: StreamJobStatus
     if attempt.name not in found.config_maps:
         with contextlib.suppress(AlreadyExists):
             await api.create(CONFIG_MAPS, job.namespace, config_map(attempt, platform))
+
+
+async def relabel(api: Api, job: Job, found: Found) -> None:
+    """Watches, Services and budgets go by labels: a driver that lost some gets them back."""
+    for pod, missing in found.mislabelled:
+        body = {"metadata": {"uid": uid_of(pod), "labels": missing}}
+        with contextlib.suppress(NotFound, Conflict):  # it is gone, or another one has its name
+            await api.patch(PODS, job.namespace, name_of(pod), body)
 
 
 async def remove(api: Api, job: Job, leftover: Leftover) -> None:

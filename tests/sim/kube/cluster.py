@@ -139,9 +139,16 @@ class FakeCluster:
         for gone, plural, thing in self.news()[:count]:
             self.heard_until[id(watches.cache)] = version_of(thing)
             labels = thing["metadata"].get("labels", {})
-            for resource in CACHED:
-                if resource.plural == plural and (resource in OWN_KINDS or JOB_LABEL in labels):
-                    watches.heard(resource, thing, gone=gone)
+            resource = next((one for one in CACHED if one.plural == plural), None)
+            if resource is None:
+                continue
+            if resource in OWN_KINDS or JOB_LABEL in labels:
+                watches.heard(resource, thing, gone=gone)
+            elif (known := watches.cache.known(resource, thing)) is not None:
+                # It has left the selection: a watch tells that as its end, as it was before.
+                version = {"resourceVersion": thing["metadata"]["resourceVersion"]}
+                left = {**known, "metadata": {**known["metadata"], **version}}
+                watches.heard(resource, left, gone=True)
 
     def news(self) -> list[tuple[bool, str, Object]]:
         """What the watch has yet to tell. That of a server of the past has nothing to tell."""
@@ -208,7 +215,7 @@ class FakeCluster:
         wakes = [write for write in written if write[1] not in ("streamjobs", "events")]
         if outcome is None or outcome.recheck_after is not None or self.savepoints_wait or wakes:
             return
-        if self.api.faults or self.api.writes_left is not None:
+        if self.api.faults or self.api.writes_left is not None or (self.watch_pace and self.news()):
             return
         before = len(self.api.writes)
         self.pass_once()
@@ -224,7 +231,7 @@ class FakeCluster:
         self.executors_come_and_go()
         for name, pod in list(self.api.of(PODS).items()):
             place = (PODS.plural, NAMESPACE, name)
-            match pod["metadata"]["labels"]["headrace.dev/role"]:
+            match pod["metadata"].get("labels", {}).get("headrace.dev/role"):
                 case "driver":
                     self._driver_works(place, pod)
                 case "candidate":
@@ -365,7 +372,9 @@ class FakeCluster:
         phase = "Succeeded" if code == 0 else "Failed"
         state = {"name": "driver", "state": {"terminated": terminated}}
         self.api.set(place, {"status": {"phase": phase, "containerStatuses": [state]}})
-        self.agents.by_uid.pop(_agent_uid(self.api.objects[place]), None)
+        gone = [uid for uid, agent in self.agents.by_uid.items() if agent.pod == place]
+        for uid in gone:
+            del self.agents.by_uid[uid]
 
     def _make_executors(self, pod: Object) -> None:
         """As many as the run file says, in the ConfigMap that the driver mounts."""
@@ -581,7 +590,8 @@ class FakeCluster:
         return [
             name
             for name, pod in pods
-            if pod["metadata"]["labels"]["headrace.dev/role"] == "driver" and ended_of(pod) is None
+            if pod["metadata"].get("labels", {}).get("headrace.dev/role") == "driver"
+            and ended_of(pod) is None
         ]
 
     def writers(self) -> list[str]:
