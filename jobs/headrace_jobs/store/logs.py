@@ -12,6 +12,7 @@ from headrace_jobs.store.errors import CheckpointDamagedError
 _NO_OFFSET = "-"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _PARTITIONS = "spark.sql.shuffle.partitions"
+ROCKSDB = "RocksDBStateStoreProvider"
 
 
 @dataclass(frozen=True, kw_only=True)
