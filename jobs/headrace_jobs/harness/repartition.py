@@ -24,13 +24,13 @@ from headrace_jobs.harness.failure import FENCED_CLASS, UserCode, ended_by, fail
 from headrace_jobs.harness.managed import java_chain, stack_of
 from headrace_jobs.harness.rules import Refused
 from headrace_jobs.store import Store, StoreError
+from headrace_jobs.store.logs import ROCKSDB
 from headrace_jobs.store.partitions import QueryState, states_of, undo_unfinished
 from headrace_jobs.store.savepoints.lineage import FILE_SINK
 
 log = logging.getLogger("headrace")
 
 _FIRST_SPARK = (4, 2)
-_PROVIDER = "RocksDBStateStoreProvider"
 
 
 class CannotRepartition(Refused):
@@ -59,7 +59,7 @@ def to_split(
 def _obstacle(state: QueryState, spark_version: str, *, at_rest: bool) -> str | None:
     if tuple(int(part) for part in spark_version.split(".")[:2]) < _FIRST_SPARK:
         return f"this image has Spark {spark_version}, and 4.2 is the first that can. Use a newer image"
-    if state.provider != _PROVIDER:
+    if state.provider != ROCKSDB:
         return (
             f"it is kept by {state.provider}, and only RocksDB's can be split. Begin anew with "
             "spec.upgrade.strategy: Stateless"

@@ -14,6 +14,7 @@ _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 # Of the table that a source of Delta reads.
 _TABLE_ID = "reservoirId"
+ROCKSDB = "RocksDBStateStoreProvider"
 
 
 @dataclass(frozen=True, kw_only=True)

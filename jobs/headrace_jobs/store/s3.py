@@ -35,6 +35,8 @@ _GIBIBYTE = 1024**3
 # The server copies at most 5 GB in one request; above, in parts.
 DEFAULT_SINGLE_COPY_BYTES = 4 * _GIBIBYTE
 _CHUNK_BYTES = 1024 * 1024
+# A server that says nothing for so long is asked again.
+SILENCE_SECONDS = 30
 _WRITER = "headrace-writer"
 
 
@@ -338,7 +340,7 @@ def _client(options: S3Options) -> Any:
             s3={"addressing_style": "path" if options.path_style else "auto"},
             retries={"total_max_attempts": 1},  # ours know the deadline, and what a lost answer means
             connect_timeout=5,
-            read_timeout=30,
+            read_timeout=SILENCE_SECONDS,
             max_pool_connections=_COPY_THREADS + 8,
             # Other servers do not all know the newer checksums.
             request_checksum_calculation="when_required",

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headrace_jobs.store import Store, last_batches, open_store
+from headrace_jobs.store import Store, last_batches, open_store, s3
 from headrace_jobs.store.errors import LineageError, NoRightsError, UnavailableError
+from headrace_jobs.store.interface import PIECE_BYTES
 from headrace_jobs.store.retry import RetryPolicy
 from headrace_jobs.store.s3 import S3Store
 from headrace_jobs.store.savepoints import (
@@ -95,6 +96,50 @@ def test_passing_faults_pass(s3_server: S3Server, store: Store, fault: Fault, re
         take(behind)
         assert rule.hits == 1
     assert verify_savepoint(store, HERE, level="State").problems == ()
+
+
+def test_copies_that_stall_are_begun_again(
+    s3_server: S3Server, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3, "SILENCE_SECONDS", 1)
+    a_query(store, "run-1")
+    with fault_proxy(s3_server.endpoint) as proxy:
+        behind = open_store(store.url, s3_server.options(endpoint=proxy.endpoint))
+        stalled = proxy.on("PUT .*changelog", Fault.STALL, times=3)
+        take(behind)
+        assert stalled.hits == 3
+    assert verify_savepoint(store, HERE, level="State").problems == ()
+
+
+def test_a_server_that_stalls_for_good_ends_it_and_leaves_nothing_that_looks_whole(
+    s3_server: S3Server, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3, "SILENCE_SECONDS", 1)
+    a_query(store, "run-1")
+    bucket = store.url.split("/")[2]
+    with fault_proxy(s3_server.endpoint) as proxy:
+        behind = S3Store(bucket, "checkpoints", s3_server.options(endpoint=proxy.endpoint), policy=SHORT)
+        proxy.on("PUT .*changelog", Fault.STALL, times=1000)
+        with pytest.raises(UnavailableError, match="does not answer"):
+            take(behind)
+    assert find_manifest(store, HERE) is None
+    assert [name for name in store.children(HERE) if name.startswith("data-")] == []
+
+
+def test_from_another_bucket_large_files_come_in_parts(s3_server: S3Server, store: Store) -> None:
+    query = FakeQuery(store=store).batches(2)
+    query.snapshot(2, content=bytes(range(256)) * (2 * PIECE_BYTES // 256) + b"the rest")
+    take(store)
+    bucket = s3_server.new_bucket()
+    other = open_store(f"s3://{bucket}/x", s3_server.options())
+    begin = s3_server.log_position()
+    restore_savepoint(store, savepoint=HERE, run="run-1", lineage="new", into=other)
+    asked = by_operation(s3_server.requests(begin, s3_server.log_position()))
+    assert asked["UploadPart"] == 2 * 3, "two files of three pieces"
+    sst = next(entry for entry in other.list() if entry.key.endswith(".sst"))
+    assert other.get(sst.key).endswith(b"the rest")
+    assert last_batches(other, 1) == {"orders": (1, 1)}
+    assert s3_server.open_uploads(bucket) == []
 
 
 def test_a_server_that_dies_before_the_last_step_leaves_no_savepoint(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,9 @@ from tests.spark.savepoints.trials import (
 
 
 def test_of_a_running_query_in_mid_batch(place: Place, tmp_path: Path) -> None:
-    """Strictly between two commits, with state of the next version in the checkpoint already."""
-    trial = a_trial(place, tmp_path, conf={"spark.sql.streaming.stateStore.maintenanceInterval": "300ms"})
+    """Strictly between two commits: the next batch has begun. State of it: see `after-state` below."""
+    often = {"spark.sql.streaming.stateStore.maintenanceInterval": "300ms"}
+    trial = a_trial(place, tmp_path, files=10, conf=often)
     with running(trial) as process:
         freeze_in_mid_batch(trial, process, batch=1)
         manifest = take(trial)
@@ -40,7 +42,7 @@ def test_of_a_running_query_in_mid_batch(place: Place, tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_the_running_query_does_not_notice(place: Place, tmp_path: Path) -> None:
-    trial = a_trial(place, tmp_path)
+    trial = a_trial(place, tmp_path, files=10)
     with running(trial) as process:
         freeze_in_mid_batch(trial, process, batch=1)
         manifest = take(trial)
@@ -169,8 +171,9 @@ def test_a_checkpoint_of_one_query_is_adopted_and_goes_on_exactly(
 
 @pytest.mark.full
 @pytest.mark.timeout(900)  # many batches, several drivers
-def test_racing_sparks_own_clean_up(place: Place, tmp_path: Path) -> None:
+def test_racing_sparks_own_clean_up(place: Place, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Savepoints, quick and slow ones, of a query that keeps two batches: each is whole and goes on."""
+    caplog.set_level(logging.INFO, "headrace")
     trial = a_trial(place, tmp_path, files=30, conf=EAGER)
     taken = []
     with running(trial) as process:
@@ -181,6 +184,7 @@ def test_racing_sparks_own_clean_up(place: Place, tmp_path: Path) -> None:
             taken.append(take(trial, f"_savepoints/s{len(taken)}", pace=pace, tries=100))
         assert process.wait(timeout=240) == 0, trial.log.read_text()[-3000:]
     trial.assert_exact()
+    assert "was faster than the savepoint" in caplog.text, "nothing was raced: the test shows nothing"
     assert len({manifest.queries[0].batch for manifest in taken}) > 2, "they were all of one moment"
     for number in (2, 5):  # a quick one and a slow one
         after = assert_continues_exactly(trial, f"_savepoints/s{number}", run=f"fork-{number}", lineage="new")

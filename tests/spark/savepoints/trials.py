@@ -100,14 +100,14 @@ def freeze_in_mid_batch(trial: Trial, process: subprocess.Popen[bytes], batch: i
     """Stops the driver when it has begun a batch after `batch`, and not committed it."""
     pids = trial.pids(trial.attempt)
     while True:
-        await_begun(trial, batch + 1)
+        await_begun(trial, batch + 1, process)
+        assert process.poll() is None, "it never was in mid-batch"
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         last = last_batches(trial.place.store, trial.run)["q"]
         if last.pending:
             return
         batch = last.offsets or batch
-        assert process.poll() is None, "it never was in mid-batch"
         thaw(trial)
 
 
@@ -116,9 +116,14 @@ def thaw(trial: Trial) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-def await_begun(trial: Trial, batch: int) -> None:
+def await_begun(trial: Trial, batch: int, process: subprocess.Popen[bytes] | None = None) -> None:
+    """Or the process has ended, where that is to be noticed."""
+
     def begun() -> bool:
         last = last_batches(trial.place.store, trial.run).get("q")
         return last is not None and (last.offsets or 0) >= batch
 
-    await_condition(begun, f"batch {batch} has begun")
+    def over() -> bool:
+        return process is not None and process.poll() is not None
+
+    await_condition(lambda: over() or begun(), f"batch {batch} has begun")

@@ -23,6 +23,7 @@ from headrace_jobs.store.errors import (
     SourceChangedError,
 )
 from headrace_jobs.store.interface import Copy, Entry, Store
+from headrace_jobs.store.logs import ROCKSDB, read_offsets
 from headrace_jobs.store.mirror import Wanted, is_equal, mirror
 from headrace_jobs.store.runs import (
     LastBatches,
@@ -92,6 +93,8 @@ def adopt_checkpoint(
         if not posixpath.basename(entry.key).startswith(".")
     }
     selections = {name: _select(store, listed, name, found.root, before[name]) for name in found.names}
+    for name, selection in selections.items():
+        _check_provider(store, listed, name, found.root, selection)
     origins = _origins(store, found, selections)
     chosen, why_new = choose_lineage(
         lineage if found.run is not None else "forward",
@@ -174,6 +177,25 @@ def _select(store: Store, listed: Mapping[str, Entry], name: str, root: str, las
             f"{store.url}/{root}{gone.what} is missing: Spark itself could not start from it. A query with "
             "asynchronous progress tracking leaves such gaps, and cannot be adopted"
         ) from None
+
+
+def _check_provider(
+    store: Store, listed: Mapping[str, Entry], name: str, root: str, selection: Selection
+) -> None:
+    """The provider is fixed in a query's offsets, and the session's own setting is not asked; with the state
+    format of the jobs here, none but RocksDB works, and every attempt would fail in its first batch."""
+    newest = selection.batch + selection.pending
+    if newest < 0 or not any(key.startswith(f"{name}/state/") for key in listed):
+        return
+    key = f"{root}{name}/offsets/{newest}"
+    provider = read_offsets(key, store.get(key)).provider
+    if provider not in (None, ROCKSDB):
+        raise SavepointError(
+            f"{store.url}/{root}{name} keeps its state with {provider}, and Spark cannot change that of a "
+            f"query that has begun; the jobs of Headrace keep theirs with {ROCKSDB} and state format v2, "
+            "which no other provider has. Let the query build its state anew: spec.startFrom {timestamp: …} or "
+            "{offsets: …}, as far back as the state reaches"
+        )
 
 
 def _origins(store: Store, found: _Found, selections: Mapping[str, Selection]) -> list[Origin]:

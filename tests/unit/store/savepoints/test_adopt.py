@@ -185,6 +185,41 @@ def test_what_spark_could_not_start_from_is_refused(store: Store, change: str, w
     assert not is_seeded(store, 1)
 
 
+def with_provider(query: FakeQuery, store: Store, provider: str) -> None:
+    for entry in list(store.list("old/ckpt/offsets/")):
+        content = store.get(entry.key).decode().replace("org.example.RocksDBStateStoreProvider", provider)
+        store.put(entry.key, content.encode())
+    for entry in list(store.list("old/ckpt/state/")):
+        version = entry.key.rpartition("/")[2].partition(".")[0]
+        store.delete_many([entry.key])
+        if entry.key.endswith(".changelog"):
+            store.put(f"{entry.key.rpartition('/')[0]}/{version}.delta", b"changes")
+    assert query.format_version == 1
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_state_of_another_provider_is_refused_with_the_way_out(store: Store, committed: bool) -> None:
+    """Spark itself would start, and fail in its first batch, in every attempt."""
+    query = plain(store, format_version=1)
+    with_provider(query, store, "org.example.HDFSBackedStateStoreProvider")
+    if not committed:
+        for entry in list(store.list("old/ckpt/")):
+            if "/commits/" in entry.key or entry.key.endswith(("offsets/1", "offsets/2", "offsets/3")):
+                store.delete_many([entry.key])
+    says = r"old/ckpt keeps its state with HDFSBackedStateStoreProvider, .*spec\.startFrom \{timestamp: …\}"
+    with pytest.raises(SavepointError, match=says):
+        adopt_checkpoint(store, checkpoint="old/ckpt", run="u/run-1", lineage="auto", query="orders")
+    assert store.children("u") == []
+
+
+def test_a_query_without_state_is_adopted_whatever_its_provider_was(store: Store) -> None:
+    query = plain(store, format_version=1)
+    with_provider(query, store, "org.example.HDFSBackedStateStoreProvider")
+    store.delete_tree("old/ckpt/state")
+    adopt_checkpoint(store, checkpoint="old/ckpt", run=1, lineage="auto", query="orders")
+    assert last_batches(store, 1) == {"orders": (3, 3)}
+
+
 def test_a_checkpoint_that_is_still_written_to_is_not_adopted(store: Store, tmp_path: Path) -> None:
     query = FakeQuery(store=store, run="shop/clicks/u1/run-1").batches(3)
 
