@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from headrace_jobs.harness.failure import UserCode
@@ -180,11 +181,13 @@ def _files(orders: Any, path: str) -> Any:
     return orders.sparkSession.readStream.schema("user string").json(path)
 
 
-define("files", lambda o, _f: _files(o, "/tmp"))
-define("files, by a url", lambda o, _f: _files(o, "file:///tmp/"))
-define("files elsewhere", lambda o, _f: _files(o, "/"))
-define("files and more", lambda o, _f: _files(o, "/tmp").union(_files(o, "/")))
-define("more and files", lambda o, _f: _files(o, "/").union(_files(o, "/tmp")))
+# Any two directories that are always there, and small: Spark lists them.
+HERE, THERE = str(Path(__file__).parent), str(Path(__file__).parents[1] / "testing")
+define("files", lambda o, _f: _files(o, HERE))
+define("files, by a url", lambda o, _f: _files(o, f"file://{HERE}/"))
+define("files elsewhere", lambda o, _f: _files(o, THERE))
+define("files and more", lambda o, _f: _files(o, HERE).union(_files(o, THERE)))
+define("more and files", lambda o, _f: _files(o, THERE).union(_files(o, HERE)))
 
 
 def _joined(orders: Any, f: Any, how: str, condition: str) -> Any:
