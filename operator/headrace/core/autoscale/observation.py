@@ -139,6 +139,8 @@ class Numbers:
     batch_seconds_per_million_rows: float | None = None
     model_error: float | None = None
     seconds_to_data_loss: float | None = None
+    # The same if nothing were read any more.
+    seconds_to_data_loss_if_stopped: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
