@@ -188,6 +188,12 @@ class QueryView:
             )
         return self._capacities[executors]
 
+    def suitable_batch_rows(self, executors: int) -> int | None:
+        """A limit for a source that has none: what they do in a batch that keeps the objective."""
+        if self.seen.max_rows_per_batch is not None:
+            return None
+        return math.floor(self.capacity(executors) * self.batch_target_seconds)
+
     @property
     def rate_limited(self) -> bool:
         """Its own limit of rows per batch keeps it back, not the executors."""

@@ -182,6 +182,7 @@ class Situation:
             batch_fixed_seconds=query.fit.fixed,
             batch_seconds_per_million_rows=1e6 * query.fit.row_seconds(query.stages, max(self.asked, 1)),
             model_error=query.fit.error,
+            suitable_batch_rows=query.suitable_batch_rows(max(self.asked, 1)),
         )
 
 
