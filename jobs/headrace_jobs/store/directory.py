@@ -63,10 +63,7 @@ class DirectoryStore:
             return path.read_bytes()
 
     def put(self, key: str, content: bytes) -> None:
-        path = self._path(key)
-        with _translated("write", path), self._temporary(path) as temporary:
-            _write_durably(temporary, [content])
-            temporary.replace(path)
+        self.put_pieces(key, [content])
 
     def pieces(self, entry: Entry) -> Iterator[bytes]:
         path = self._path(entry.key)

@@ -105,6 +105,10 @@ _STALLED: dict[str, tuple[str, Callable[[LiveJob], str]]] = {
         "The edit is refused and the job goes on as it was. See what it would do:",
         lambda _: f"{PROGRAM} plan -f job.yaml",
     ),
+    "DataLossNear": (
+        "Stopped for the upgrade it could lose rows: it waits, and the job goes on as it was. Its lag:",
+        lambda job: _command(job, "explain"),
+    ),
     "EarlierLineage": (
         "Say whether it goes on from that state (latest) or begins anew (none):",
         lambda job: _patch(job, '{"spec":{"startFrom":{"latest":true}}}'),

@@ -46,6 +46,7 @@ def read_figures(cluster: Cluster, job: str) -> Figures:
         arrival_rows_per_second=sum(arrival) if arrival else None,
         capacity_rows_per_second=sum(capacity) if capacity else None,
         sinks=tuple(sorted(sinks)),
+        stopped_seconds=min(_values(samples, "data_loss_if_stopped_seconds"), default=None),
     )
 
 

@@ -128,6 +128,9 @@ def _numbers(ring: Ring, now: datetime) -> str:
     ):
         if key in numbers:
             rows.append((label, rate(numbers[key])))
+    if "suitable_batch_rows" in numbers:
+        limit = f"{amount(numbers['suitable_batch_rows'])} rows; the source has no limit of its own"
+        rows.append(("fits a batch", limit))
     if "seconds_to_data_loss" in numbers:
         rows.append(("data loss in", duration(numbers["seconds_to_data_loss"])))
     ago = duration(max(0.0, now.timestamp() - newest["at"]))

@@ -30,6 +30,9 @@ def suspend(cluster: Cluster, *, name: str, wait: bool, timeout: int) -> None:
     """Drain the driver and keep the checkpoint: the running batch is finished first."""
     found = _patch_spec(cluster, name, {"suspend": True})
     click.echo(f"{found}: asked to suspend. To go on from its checkpoint: kubectl streamjob resume {found}")
+    risk = job(cluster, found).status.condition("DataLossRisk")
+    if risk is not None and risk.status == "True":
+        click.echo(f"  {risk.message}; while it is suspended, nothing is read at all", err=True)
     if wait:
         _wait_until(cluster, found, timeout, lambda one: one.status.state == "Suspended")
 

@@ -51,6 +51,8 @@ class Advice:
     unknown: str | None
     # What is about to be lost; None if nothing is.
     loss: str | None
+    # Until a row would be lost if the job stopped now; None if nobody knows of any. It moves with every look.
+    stopped_seconds: float | None = None
     # When a word was last shown that came without a new target.
     spoke_at: datetime | None = None
 
@@ -86,6 +88,7 @@ def advice_of(decision: Decision, *, at: datetime, objective_seconds: float, bef
         band_message=_band_message(band, numbers, objective_seconds, unknown=unknown, loss=loss),
         unknown=unknown,
         loss=loss,
+        stopped_seconds=numbers.seconds_to_data_loss_if_stopped,
     )
 
 

@@ -12,7 +12,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from headrace.api import Change, StreamJob, StreamJobSpec, StreamJobStatus
-from headrace.core import repartition, spark_line
+from headrace.core import loss_gate, repartition, spark_line
+from headrace.core.autoscale.words import duration
 from headrace.core.changes import Changed, ChangePlan, classify
 from headrace.core.decision import Context
 from headrace.core.edit_steps import (
@@ -128,6 +129,8 @@ def plan_edit(edit: Edit) -> EditPlan:
     code_changed = _code_changed(edit)
     refusals = _refusals(edit)
     needs_run = change.needs_run or bool(code_changed)
+    if needs_run and not refusals:
+        refusals = _held_for_rows(edit, edit.running)
     if refusals:
         verdict = Verdict.REFUSED
     elif needs_run:
@@ -238,6 +241,14 @@ def _refusals(edit: Edit) -> tuple[Problem, ...]:
     return (judged,) if judged is not None else ()
 
 
+def _held_for_rows(edit: Edit, running: Running) -> tuple[Problem, ...]:
+    """A job that does not run loses nothing by the upgrade."""
+    run = running.status.run
+    stopped = running.applied.suspend or run is None or run.attempt is None or run.attempt.state != "Started"
+    held = None if stopped else loss_gate.problem(running.status, edit.figures.stopped_seconds)
+    return (held,) if held is not None else ()
+
+
 def _as_applied(job: StreamJob, running: Running) -> StreamJob:
     return job.model_copy(update={"spec": running.applied, "status": running.status})
 
@@ -301,6 +312,11 @@ def _notes(edit: Edit, running: Running, change: ChangePlan) -> tuple[str, ...]:
         notes.append("the code was not compared: new code makes a new run, too")
     if (spark := spark_line.note_of_edit(running.spec, edit.job.spec, running.status)) is not None:
         notes.append(spark)
+    left, stops = edit.figures.stopped_seconds, edit.job.spec.suspend and not running.applied.suspend
+    if left is not None and (stops or change.needs_run):
+        notes.append(
+            f"stopped now, the job loses unread rows in {duration(left)}: what its sources delete by then"
+        )
     policy = edit.job.spec.upgrade
     if policy.state_compatible and change.needs_run:
         notes.append(

@@ -21,6 +21,9 @@ class Figures:
     sinks: tuple[str, ...] = ()
     """As Spark describes them; empty where nobody told."""
 
+    stopped_seconds: float | None = None
+    """Until unread rows are deleted, if the job stopped now."""
+
     savepoint: StreamSavepointStatus | None = None
     """The newest good one: what copying the state took."""
 
@@ -63,7 +66,7 @@ def gap_of_upgrade(
     unknown = [part for part in parts if isinstance(part, str)]
     low, high = sum(part.low for part in known), sum(part.high for part in known)
     rests_on = [part.rests_on for part in known]
-    if (last := _last_gap(status)) is not None:
+    if (last := last_gap(status)) is not None:
         rests_on.append(f"the last change of this job took {_shown(last)} from the end of one run to Ready")
     if unknown:
         text = "not known" if not known else f"{_range(low, high)}, and what is not known"
@@ -146,7 +149,8 @@ def _start(status: StreamJobStatus, *, warm: bool) -> _Part | str:
             return _Part(seconds, seconds, told)
 
 
-def _last_gap(status: StreamJobStatus) -> float | None:
+def last_gap(status: StreamJobStatus) -> float | None:
+    """From the end of the run before to Ready, if this one has not been restarted since."""
     run, ready = status.run, status.condition("Ready")
     before = status.history[0] if status.history else None
     if run is None or run.attempt is None or run.attempt.number != 1 or before is None or ready is None:

@@ -28,34 +28,60 @@ def time_to_data_loss(
     `deletes_by_size` is None where nobody may read the source's settings. Whole segments go when their newest
     row is due, so the answer by age is early rather than late.
     """
-    soonest: tuple[float, str] | None = None
+    each: list[tuple[float, str]] = []
     for name, partition in offsets.partitions.items():
         flow = flows.partitions.get(name)
         # Who does not tell its first offset, like a directory, deletes nothing that we know of.
         if flow is None or partition.earliest is None or not partition.behind:
             continue
-        by_age = _by_age(partition, flow, flows, now, retention_seconds)
-        aged = retention_seconds is not None and partition.unread_since is not None
+        left = _age_left(partition, now, retention_seconds)
+        ageing = 1 - (flows.rate(flow.advanced) or 0.0)
+        # It ages by a second per second, less the time that reading has moved on by.
+        if left is not None and ageing > 0:
+            each.append((left / min(ageing, 1.0), name))
         # Where age alone decides, and is known, the first offset's movement is that of a load long past.
-        by_size = None if aged and deletes_by_size is False else _by_size(partition, flow, flows, now)
-        for left in (by_age, by_size):
-            if left is not None and (soonest is None or left < soonest[0]):
-                soonest = (left, name)
-    return soonest
+        if left is None or deletes_by_size is not False:
+            by_size = _by_size(partition, flow, flows, now, read=flow.read)
+            each += [(by_size, name)] if by_size is not None else []
+    return min(each, default=None)
 
 
-def _by_age(
-    partition: Partition, flow: Flow, flows: Flows, now: float, retention_seconds: float | None
-) -> float | None:
-    """The oldest unread row ages by a second per second, less the time that reading has moved on by."""
-    if retention_seconds is None or partition.unread_since is None:
+def loss_if_stopped(
+    offsets: Offsets,
+    flows: Flows,
+    *,
+    now: float,
+    retention_seconds: float | None,
+    deletes_by_size: bool | None = None,
+) -> tuple[float, str] | None:
+    """The same if nothing is read from now on: what a job that is stopped has, however well it keeps up.
+
+    Where nothing is unread, the next row to come has all of the retention.
+    """
+    each: list[tuple[float, str]] = []
+    for name, partition in offsets.partitions.items():
+        flow = flows.partitions.get(name)
+        if flow is None or partition.earliest is None:
+            continue
+        left = _age_left(partition, now, retention_seconds)
+        if left is not None:
+            each.append((left, name))
+        if left is None or deletes_by_size is not False:
+            by_size = _by_size(partition, flow, flows, now, read=0.0)
+            each += [(by_size, name)] if by_size is not None else []
+    return min(each, default=None)
+
+
+def _age_left(partition: Partition, now: float, retention_seconds: float | None) -> float | None:
+    """Until the oldest unread row, or one that came now, is too old; None where age does not decide, or is
+    not known."""
+    since = now if partition.behind == 0 else partition.unread_since
+    if retention_seconds is None or since is None:
         return None
-    left = max(0.0, retention_seconds - (now - partition.unread_since))
-    ageing = 1 - (flows.rate(flow.advanced) or 0.0)
-    return left / min(ageing, 1.0) if ageing > 0 else None
+    return max(0.0, retention_seconds - (now - since))
 
 
-def _by_size(partition: Partition, flow: Flow, flows: Flows, now: float) -> float | None:
+def _by_size(partition: Partition, flow: Flow, flows: Flows, now: float, *, read: float) -> float | None:
     """The first offset runs after what is read.
 
     A source that is full deletes as fast as rows arrive; one that deletes by age, as fast as they once did.
@@ -68,7 +94,7 @@ def _by_size(partition: Partition, flow: Flow, flows: Flows, now: float) -> floa
     if now - newest > INTERVALS * interval:
         return None
     deleting = (partition.earliest - first) / (now - since)
-    closing = min(deleting, flows.rate(flow.ended) or 0.0) - (flows.rate(flow.read) or 0.0)
+    closing = min(deleting, flows.rate(flow.ended) or 0.0) - (flows.rate(read) or 0.0)
     if closing <= 0:
         return None
     # Between two deletions nothing is seen to move: the time since the last one is spent already.

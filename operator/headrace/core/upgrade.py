@@ -32,7 +32,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from headrace.api import Activation, Change, Operation
-from headrace.core import backlog, gates, rehearsal, repartition, warm
+from headrace.core import backlog, gates, loss_gate, rehearsal, repartition, warm
 from headrace.core.actions import DrainAttempt, PinRun
 from headrace.core.changes import ChangePlan, classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled, stalled_facts
@@ -238,6 +238,8 @@ def carry_on(context: Context, operation: Operation) -> Decision:
             return _onwards(context, through)
         case None:
             pass  # nobody waits, or who waits is there
+    if (waiting := loss_gate.before_upgrade(context, operation)) is not None:
+        return waiting
     if (waiting := gates.before_upgrade(context, operation)) is not None:
         return waiting
     return _drain(context, operation) if context.live else _hand_over(context, operation)

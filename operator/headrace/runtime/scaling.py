@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -51,6 +51,8 @@ class _Scaled:
     memory: Memory | None = None
     recalls: int = 0
     advice: Advice | None = None
+    # Of the newest look: the advice stays as it was while it says nothing new.
+    stopped_seconds: float | None = None
     looked_at: float = 0.0
     pending_since: float | None = None
     lost: int = 0
@@ -88,7 +90,9 @@ class Scaling:
 
     def advice(self, key: Key, uid: str) -> Advice | None:
         known = self._jobs.get(key)
-        return known.advice if known is not None and known.uid == uid else None
+        if known is None or known.uid != uid or known.advice is None:
+            return None
+        return replace(known.advice, stopped_seconds=known.stopped_seconds)
 
     def idleness(self, key: Key, attempt: str) -> Idleness | None:
         known = self._jobs.get(key)
@@ -126,7 +130,7 @@ class Scaling:
                 objective_seconds=scaling.lag_objective.seconds,
                 before=before,
             )
-            job.advice = published(before, fresh)
+            job.advice, job.stopped_seconds = published(before, fresh), fresh.stopped_seconds
         self.metrics.set_scaling(key, ScalingSample(made.decision, job.lost))
         self._note(job, made.decision)
         await self._keep(job, address, made.decision)

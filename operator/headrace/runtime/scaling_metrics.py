@@ -60,6 +60,11 @@ SCALING_GAUGES: Sequence[tuple[str, str, _OfScaling]] = (
         "When the source will delete a row that was not read, as things go. No sample: it will not.",
         lambda seen: seen.decision.numbers.seconds_to_data_loss,
     ),
+    (
+        "data_loss_if_stopped_seconds",
+        "The same if the job stopped now. No sample: its sources delete nothing, as far as anybody knows.",
+        lambda seen: seen.decision.numbers.seconds_to_data_loss_if_stopped,
+    ),
 )
 
 SCALING_COUNTERS: Sequence[tuple[str, str, _OfScaling]] = (

@@ -108,6 +108,35 @@ def test_the_target_survives_an_upgrade():
     assert cluster.replicas() == target == cluster.target
 
 
+def test_an_upgrade_waits_while_stopping_the_job_would_cost_rows():
+    cluster = ScaledCluster(LIMITS)
+    cluster.topic.retention_seconds = 900.0
+    cluster.steps(20, rate=100)
+    cluster.edit(image="spark:2")
+    cluster.steps(6)
+    assert cluster.started[-1][0] == 1
+    stalled = cluster.status.condition("Stalled")
+    assert stalled is not None and "suspend and resume" in stalled.message
+    assert cluster.condition("Stalled") == ("True", "DataLossNear")
+    ready = cluster.status.condition("Ready")
+    assert ready is not None and ready.status == "True"
+    # More retention, and it goes on by itself.
+    cluster.topic.retention_seconds = 7200.0
+    cluster.steps(8)
+    assert cluster.started[-1][0] == 2
+
+
+def test_a_job_that_is_suspended_is_upgraded_whatever_its_source_deletes():
+    cluster = ScaledCluster(LIMITS)
+    cluster.topic.retention_seconds = 900.0
+    cluster.steps(20, rate=100)
+    cluster.edit(suspend=True)
+    cluster.steps(3)
+    cluster.edit(suspend=False, image="spark:2")
+    cluster.steps(6)
+    assert cluster.started[-1][0] == 2
+
+
 def test_advice_changes_nothing():
     cluster = ScaledCluster({**LIMITS, "mode": "Advise"}, count=2)
     cluster.steps(80, rate=700)

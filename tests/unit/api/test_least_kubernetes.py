@@ -15,7 +15,7 @@ LEAST = ".".join(map(str, LEAST_KUBERNETES))
 # in 1.28; a server takes new rules only with what the version before it knew, too).
 KNOWN_TO_THE_LEAST = {
     *("all", "exists", "exists_one", "has", "size", "startsWith", "endsWith", "matches", "duration"),
-    *("quantity", "isLessThan", "isGreaterThan"),
+    *("quantity", "isLessThan", "isGreaterThan", "add"),
 }
 
 

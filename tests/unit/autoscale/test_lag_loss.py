@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from headrace.core.lag import Flows, Offsets, Partition, follow
-from headrace.core.lag_loss import time_to_data_loss
+from headrace.core.lag_loss import loss_if_stopped, time_to_data_loss
 
 HOUR = 3600.0
 LOOK_SECONDS = 15.0
@@ -60,6 +60,16 @@ class Topic:
                 )
             }
         )
+
+    def if_stopped(self) -> float | None:
+        found = loss_if_stopped(
+            self.offsets,
+            self.flows,
+            now=self.now,
+            retention_seconds=self.retention_seconds,
+            deletes_by_size=self.deletes_by_size,
+        )
+        return None if found is None else found[0]
 
     @property
     def left(self) -> float | None:
@@ -172,6 +182,27 @@ def test_a_source_that_stopped_deleting_is_no_danger():
         topic.delete(900)
     topic.run(4 * HOUR)
     assert topic.run(600, reads=0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("reads", "then"), [(1.0, 10 * HOUR), (0.0, 9 * HOUR)], ids=["keeps up", "has stood still for an hour"]
+)
+def test_a_job_that_stops_has_what_is_left_of_the_retention(reads, then):
+    topic = Topic(retention_seconds=10 * HOUR, deletes_by_size=False)
+    topic.run(HOUR, reads=reads)
+    found = topic.if_stopped()
+    assert found == pytest.approx(then, abs=60)
+    topic.committed = topic.end
+    assert topic.if_stopped() == 10 * HOUR
+
+
+def test_a_job_that_stops_loses_what_a_full_source_deletes():
+    topic = Topic(deletes_by_size=True, timestamps=False)
+    topic.earliest = topic.committed - 20_000
+    assert topic.if_stopped() is None
+    topic.run(1200, deletes=1.0)
+    assert topic.left is None
+    assert topic.if_stopped() == pytest.approx(20_000, rel=0.1)
 
 
 def test_a_directory_deletes_nothing_whatever_the_topic_beside_it_keeps():

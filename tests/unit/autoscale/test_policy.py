@@ -162,14 +162,12 @@ def test_a_limit_of_rows_per_batch_is_named_as_the_limit():
     assert "at most 20k rows per batch" in last.message
 
 
-def test_a_limit_of_rows_per_batch_can_be_derived_for_any_number_of_executors():
-    job = a_settled_job(rows_per_second=2800)
-    memory = job.memory.queries["clicks"]
-    stages = stages_of(job.query_seen([]), memory, 2)
-    four = memory.fit.rows_per_trigger(stages, 4, batch_seconds=15)
-    two = memory.fit.rows_per_trigger(stages, 2, batch_seconds=15)
-    assert four == pytest.approx(14 * 4000, rel=0.1)
-    assert two == pytest.approx(four / 2, rel=0.1)
+def test_a_limit_that_suits_is_named_where_the_source_has_none():
+    job = a_settled_job(rows_per_second=3300)
+    numbers = job.run(15).numbers
+    # A batch may take a quarter of the objective.
+    assert numbers.suitable_batch_rows == pytest.approx(15 * numbers.capacity_rows_per_second, rel=0.01)
+    assert job.run(15, query={"max_rows_per_batch": 50_000}).numbers.suitable_batch_rows is None
 
 
 def test_max_is_the_end_and_is_named():

@@ -65,7 +65,7 @@ def test_the_last_decisions_are_told_with_their_numbers_and_the_model(cluster, m
     shown = run(cluster, monkeypatch, "explain", "clicks", "--lines", "100").output
     assert "clicks: 3 of 3 executors, autoscaling Auto from 1 to 8, objective 60 s" in shown
     assert "q: a batch takes" in shown and "off on average" in shown
-    assert "possible at max" in shown
+    assert "possible at max" in shown and "fits a batch" in shown
     assert "1 → " in shown, "a move"
     assert "stays at" in shown, "and why not"
 

@@ -9,12 +9,12 @@ import pytest
 import yaml
 from click.testing import Result
 
-from headrace.api import Run
+from headrace.api import Condition, Run
 from headrace.cli.cluster import Answer, Cluster
 from headrace.cli.completion import candidates
 from headrace.core.manifests import RunPin, run_pin
 from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, STREAM_JOBS, STREAM_SAVEPOINTS
-from tests.unit.cli.fakes import NAMESPACE, a_manifest, add_job, api_of, in_yaml, transport_of
+from tests.unit.cli.fakes import NAMESPACE, NOW, a_manifest, add_job, api_of, in_yaml, transport_of
 from tests.unit.cli.samples import FAILING, FINE, SUSPENDED, UPGRADING, a_run, a_savepoint, a_status
 
 Run_ = Callable[..., Result]
@@ -252,6 +252,20 @@ def test_suspend_resume_restart_change_one_field_each(cluster: Cluster, kubectl:
     assert stored(cluster)["spec"] == {**before, "suspend": False}
     kubectl("restart", "clicks")
     assert stored(cluster)["spec"].keys() - before.keys() == {"suspend", "restartNonce"}
+
+
+def test_suspending_a_job_that_is_about_to_lose_rows_says_so(cluster: Cluster, kubectl: Run_):
+    near = Condition(
+        type="DataLossRisk",
+        status="True",
+        reason="RetentionNear",
+        message="the source deletes unread rows in 20 min as things go",
+        last_transition_time=NOW,
+    )
+    add_job(cluster, status=FINE.model_copy(update={"conditions": (*FINE.conditions, near)}))
+    shown = kubectl("suspend", "clicks").output
+    assert "deletes unread rows in 20 min" in shown and "nothing is read at all" in shown
+    assert stored(cluster)["spec"]["suspend"] is True
 
 
 def test_waiting_tells_every_step_and_ends(cluster: Cluster, kubectl: Run_, monkeypatch: pytest.MonkeyPatch):

@@ -326,6 +326,31 @@ def test_a_part_that_is_not_known_is_named():
     assert plan.gap.high_seconds is None
 
 
+@pytest.mark.parametrize(
+    ("left", "verdict", "words"),
+    [
+        (7200.0, Verdict.NEW_RUN, "loses unread rows in 2 h"),
+        (200.0, Verdict.REFUSED, "the last upgrade took 70 s"),
+        (None, Verdict.NEW_RUN, ""),
+    ],
+)
+def test_an_upgrade_that_may_cost_rows_is_refused_and_says_so(left, verdict, words):
+    job = a_job()
+    before = HistoryEntry(run=2, revision="x", outcome="Replaced", ended_at=NOW - timedelta(minutes=31))
+    status = a_status(job, conditions=(ready(10),), history=(before,))
+    plan = planned(job, a_job(image="a:2"), status=status, figures=Figures(stopped_seconds=left))
+    assert plan.verdict is verdict
+    said = [*(each.message for each in plan.refusals), *plan.notes]
+    assert any(words in each for each in said) or not words
+    live = planned(job, a_job(executors={"count": 4}), status=status, figures=Figures(stopped_seconds=left))
+    assert live.verdict is Verdict.LIVE
+
+
+def test_a_suspension_says_what_it_may_cost():
+    plan = planned(a_job(), a_job(suspend=True), figures=Figures(stopped_seconds=7200.0))
+    assert any("loses unread rows in 2 h" in each for each in plan.notes)
+
+
 def test_a_live_edit_costs_nothing():
     gap = planned(a_job(), a_job(executors={"count": 4})).gap
     assert gap is not None and gap.high_seconds == 0

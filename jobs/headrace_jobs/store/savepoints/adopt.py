@@ -193,8 +193,8 @@ def _check_provider(
         raise SavepointError(
             f"{store.url}/{root}{name} keeps its state with {provider}, and Spark cannot change that of a "
             f"query that has begun; the jobs of Headrace keep theirs with {ROCKSDB} and state format v2, "
-            "which no other provider has. Let the query build its state anew: spec.startFrom {timestamp: …} or "
-            "{offsets: …}, as far back as the state reaches"
+            "which no other provider has. Let the query build its state anew: spec.startFrom {timestamp: …} "
+            "or {offsets: …}, as far back as the state reaches"
         )
 
 

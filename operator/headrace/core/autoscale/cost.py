@@ -222,10 +222,6 @@ class Fit:
         within = max(batch_seconds - self.fixed, 0.0) / batch_seconds
         return within / per_row if per_row > 0 else 0.0
 
-    def rows_per_trigger(self, stages: Stages, executors: int, *, batch_seconds: float) -> int:
-        """A limit of rows per batch that suits this many executors: what they do in such a batch."""
-        return math.floor(self.capacity(stages, executors, batch_seconds=batch_seconds) * batch_seconds)
-
     def to_json(self) -> dict[str, Any]:
         return {name: _rounded(value) for name, value in vars(self).items()}
 

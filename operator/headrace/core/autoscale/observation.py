@@ -138,7 +138,11 @@ class Numbers:
     batch_fixed_seconds: float | None = None
     batch_seconds_per_million_rows: float | None = None
     model_error: float | None = None
+    # Rows per batch that would suit the executors, of that query; None where its source has a limit.
+    suitable_batch_rows: int | None = None
     seconds_to_data_loss: float | None = None
+    # The same if nothing were read any more.
+    seconds_to_data_loss_if_stopped: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

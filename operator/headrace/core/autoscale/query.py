@@ -10,7 +10,7 @@ from headrace.core.autoscale.cost import Fit, Stages
 from headrace.core.autoscale.memory import LONG_WINDOW_SECONDS, SHORT_WINDOW_SECONDS, QueryMemory
 from headrace.core.autoscale.observation import Query
 from headrace.core.lag import UnknownLag, seconds_behind
-from headrace.core.lag_loss import time_to_data_loss
+from headrace.core.lag_loss import loss_if_stopped, time_to_data_loss
 
 # Backlog is worked off within this part of the objective, within these bounds.
 CATCH_UP_OF_OBJECTIVE = 2 / 3
@@ -80,6 +80,18 @@ class QueryView:
         if isinstance(self.seen.source, UnknownLag):
             return None
         return time_to_data_loss(
+            self.seen.source,
+            self.memory.flows,
+            now=self.at,
+            retention_seconds=self.seen.retention_seconds,
+            deletes_by_size=self.seen.deletes_by_size,
+        )
+
+    @cached_property
+    def loss_if_stopped(self) -> tuple[float, str] | None:
+        if isinstance(self.seen.source, UnknownLag):
+            return None
+        return loss_if_stopped(
             self.seen.source,
             self.memory.flows,
             now=self.at,
@@ -175,6 +187,12 @@ class QueryView:
                 max_rows=self.seen.max_rows_per_batch,
             )
         return self._capacities[executors]
+
+    def suitable_batch_rows(self, executors: int) -> int | None:
+        """A limit for a source that has none: what they do in a batch that keeps the objective."""
+        if self.seen.max_rows_per_batch is not None:
+            return None
+        return math.floor(self.capacity(executors) * self.batch_target_seconds)
 
     @property
     def rate_limited(self) -> bool:

@@ -164,11 +164,13 @@ class Situation:
         lags = [one.lag_rows for one in self.queries]
         ages = [one.lag_seconds for one in self.queries]
         left = self.seconds_to_data_loss
+        stopped = [one.loss_if_stopped[0] for one in self.queries if one.loss_if_stopped is not None]
         known = Numbers(
             lag_rows=None if None in lags else sum(one for one in lags if one is not None),
             lag_seconds=None if None in ages else max(one for one in ages if one is not None),
             arrival_rows_per_second=_sum([one.arrival_up for one in self.queries]),
             seconds_to_data_loss=None if left is None else left[0],
+            seconds_to_data_loss_if_stopped=min(stopped, default=None),
         )
         if not self.modelled:
             return known
@@ -180,6 +182,7 @@ class Situation:
             batch_fixed_seconds=query.fit.fixed,
             batch_seconds_per_million_rows=1e6 * query.fit.row_seconds(query.stages, max(self.asked, 1)),
             model_error=query.fit.error,
+            suitable_batch_rows=query.suitable_batch_rows(max(self.asked, 1)),
         )
 
 
