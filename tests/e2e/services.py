@@ -208,7 +208,7 @@ def _pod_and_service(
         "command": ["sh", "-c", script],
         "env": env,
         "readinessProbe": {"tcpSocket": {"port": port}, "periodSeconds": 1},
-        "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
+        "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "2Gi"}},
         "volumeMounts": [
             {"name": "services", "mountPath": "/services"},
             {"name": "work", "mountPath": "/scratch"},

@@ -17,6 +17,12 @@ Object = dict[str, Any]
 _QUICK_JVM = "-XX:TieredStopAtLevel=1"
 
 
+def edited(code: str, old: str, new: str) -> str:
+    """Another version of a job's code. An edit that hits nothing, or more than it means, is a mistake."""
+    assert code.count(old) == 1, f"{old!r} stands there {code.count(old)} times"
+    return code.replace(old, new)
+
+
 def a_spec(services: Services, *, code: str, args: list[str] | None = None, **more: Any) -> Object:
     """A small job: its code in a ConfigMap, its state in the cluster's S3."""
     return {

@@ -15,7 +15,7 @@ from tests.e2e.install import NAMESPACE, Installed
 from tests.e2e.kafka_counts import COUNT_BY_KEY, KEYS, Topic, committed, spec_for
 from tests.e2e.nodes import own_nodes
 from tests.e2e.services import BUCKET, Services
-from tests.e2e.streamjobs import Job, Object
+from tests.e2e.streamjobs import Job, Object, edited
 
 pytestmark = pytest.mark.timeout(900, func_only=True)
 
@@ -219,8 +219,8 @@ def test_a_suspended_job_rests_and_goes_on_where_it_was(job: Job, topic: Topic, 
 def test_code_that_fails_is_rolled_back_and_says_why_and_mended_it_is_a_new_run_from_the_same_state(
     job: Job, topic: Topic, services: Services
 ):
-    broken = COUNT_BY_KEY.replace(
-        "spark = SparkSession", "raise RuntimeError('no such table')\nspark = SparkSession"
+    broken = edited(
+        COUNT_BY_KEY, "spark = SparkSession", "raise RuntimeError('no such table')\nspark = SparkSession"
     )
     job.write_code("counts-code", broken)
     message = job.wait_reason("ApplicationError", kind="RolledBack", seconds=240)

@@ -14,9 +14,9 @@ import pytest
 from tests.cluster.provider import Cluster
 from tests.e2e.install import Installed
 from tests.e2e.killing import KilledInEachStep
-from tests.e2e.ledger import JOB, Ledger
+from tests.e2e.ledger import JOB, UNFIT, Ledger
 from tests.e2e.services import Services
-from tests.e2e.streamjobs import Job
+from tests.e2e.streamjobs import Job, edited
 from tests.e2e.testimages import LEDGER, SERVICES
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900, func_only=True)]
@@ -25,15 +25,8 @@ CODE = "exactly-once-code"
 POLICY = {"strategy": "Rehearsed", "verifyWindow": "10s", "startTimeout": "5m"}
 
 
-def edited(old: str, new: str) -> str:
-    assert old in JOB
-    return JOB.replace(old, new)
-
-
-# The state of a window has one number more: Spark refuses to go on from what is there.
-UNFIT = edited('.alias("total"))', '.alias("total"), F.avg("i").alias("mean"))')
 # Another plan behind the state.
-FILTERED = edited('.alias("total"))', '.alias("total"))\n    .where("n > 0")')
+FILTERED = edited(JOB, '.alias("total"))', '.alias("total"))\n    .where("n > 0")')
 # Warm, then cold: see core/upgrade.py.
 STEPS = ("Rehearsing", "Draining", "Activating", "Seeding", "Starting", "Verifying")
 
@@ -120,6 +113,7 @@ def test_upgrade(
     match upgrade.ends:
         case "Refused":
             job.wait_reason("RehearsalFailed", kind="Stalled", seconds=600)
+            assert "STATE_STORE" in job.reason("Rehearsed")
             assert job.driver()["metadata"]["uid"] == driver
         case "RolledBack":
             job.wait_reason("RolledBack", kind="Stalled", seconds=600)
@@ -130,11 +124,10 @@ def test_upgrade(
     assert ended[before if upgrade.ends == "Promoted" else before + 1] == (
         "Replaced" if upgrade.ends == "Promoted" else upgrade.ends
     )
-    killer.check()
 
 
 def test_the_operator_was_killed_in_every_step(killer: KilledInEachStep):
-    assert {step for kind, step in killer.in_steps if kind == "Upgrade"} == set(STEPS)
+    assert {step for kind, step in killer.in_steps if kind == "Upgrade"} == set(STEPS), killer.last_fault
     assert {"Seeding", "Starting", "Verifying"} <= {
         step for kind, step in killer.in_steps if kind == "Rollback"
     }

@@ -14,18 +14,21 @@ from tests.e2e.install import Installed
 from tests.e2e.kafka_counts import COUNT_BY_KEY, Topic, spec_for
 from tests.e2e.nodes import own_nodes
 from tests.e2e.services import Services
-from tests.e2e.streamjobs import Job
+from tests.e2e.streamjobs import Job, edited
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1200, func_only=True)]
 
 REHEARSED = {"strategy": "Rehearsed", "verifyWindow": "20s", "startTimeout": "5m"}
-OTHER = COUNT_BY_KEY.replace('F.struct("*")', 'F.struct("*", F.lit("two").alias("by"))')
+OTHER = edited(COUNT_BY_KEY, 'F.struct("*")', 'F.struct("*", F.lit("two").alias("by"))')
 FAILS_AT_START = "import no_such_module\n" + COUNT_BY_KEY
-UNFIT = COUNT_BY_KEY.replace('F.count("*").alias("n")', 'F.count("*").alias("n"), F.avg("i").alias("mean")')
+UNFIT = edited(
+    COUNT_BY_KEY, 'F.sum("i").alias("total")', 'F.sum("i").alias("total"), F.avg("i").alias("mean")'
+)
 # Its plan is good and its state fits: only its sink is not there, which no rehearsal can see.
-NO_SINK = COUNT_BY_KEY.replace(
-    '.format("kafka").option("kafka.bootstrap.servers", bootstrap)',
-    '.format("kafka").option("kafka.bootstrap.servers", "nowhere:9092").option("kafka.max.block.ms", "3000")',
+NO_SINK = edited(
+    COUNT_BY_KEY,
+    '"kafka.bootstrap.servers", bootstrap).option("topic"',
+    '"kafka.bootstrap.servers", "nowhere:9092").option("kafka.max.block.ms", "3000").option("topic"',
 )
 
 
