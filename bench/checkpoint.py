@@ -2,7 +2,7 @@
 
 Two stateful operators with two partitions each, RocksDB with changelogs, state format v2 with its checksums,
 a parquet sink whose log is counted in, default retention, and the claim check on. Requests are counted in
-the server's own log.
+the server's own log, in the steady state: each query has run until Spark removes as much as it adds.
 
     checkpoint.s3_requests_per_batch      requests per micro-batch with Headrace's file manager
     checkpoint.requests_ratio_to_default  the same, as a part of what Spark's default needs
@@ -38,7 +38,11 @@ from headrace_jobs.store.s3_options import spark_conf  # noqa: E402
 RESULTS = ROOT / "bench/results/checkpoint.json"
 MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 WARM_UP_BATCHES = 3
-WAIT_SECONDS = 300
+# Spark keeps a hundred batches, and lets thirty more of the state pile up before it removes them.
+STEADY_BATCHES = 140
+# Of the state: once a minute by default, which a round would not see. How much is removed stays the same.
+MAINTENANCE_SECONDS = 5
+WAIT_SECONDS = 900
 # Amazon S3 Standard, us-east-1, dollars per request; deletes are free.
 PRICES = {"PutObject": 5e-6, "CopyObject": 5e-6, "ListObjectsV2": 5e-6, "GetObject": 4e-7, "HeadObject": 4e-7}
 GOALS = {
@@ -74,10 +78,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--batches", type=int, default=20, help="per round")
+    parser.add_argument("--batches", type=int, default=60, help="per round")
+    parser.add_argument("--steady", type=int, default=STEADY_BATCHES, help="batches before the first round")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch, versitygw(Path(scratch) / "s3") as server:
-        default, ours = measure(server, arguments.rounds, arguments.batches)
+        default, ours = measure(server, arguments.rounds, arguments.batches, arguments.steady)
     figures = [
         figure("checkpoint.s3_requests_per_batch", ours.requests_per_batch, "requests"),
         figure(
@@ -113,7 +118,7 @@ def explain(default: Measured, ours: Measured) -> None:
         print(f"{kind:34}{was:9.1f}{now:8.1f}", file=sys.stderr)
 
 
-def measure(server: S3Server, rounds: int, batches: int) -> tuple[Measured, Measured]:
+def measure(server: S3Server, rounds: int, batches: int, steady: int) -> tuple[Measured, Measured]:
     spark = session(server)
     bucket = server.new_bucket()
     run = f"s3a://{bucket}/ns/job/uid/run-1"
@@ -124,6 +129,10 @@ def measure(server: S3Server, rounds: int, batches: int) -> tuple[Measured, Meas
     fenced = {MANAGER_KEY: FILE_MANAGER_CLASS, "headrace.run.path": run, "headrace.attempt": "1"}
     for key, value in fenced.items():
         sessions["ours"][0].conf.set(key, value)
+    for name, (own, _) in sessions.items():
+        query = start(own, f"{run}/queries/{name}", f"s3a://{bucket}/out-{name}")
+        await_batches(query, steady)
+        query.stop()
     for number in range(rounds):
         # Who goes first changes, so that a machine that slows down is no argument.
         for name in sorted(sessions, reverse=bool(number % 2)):
@@ -147,6 +156,7 @@ def session(server: S3Server) -> Any:
         f"{state}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
         f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
         f"{state}.checkpointFormatVersion": "2",
+        f"{state}.maintenanceInterval": f"{MAINTENANCE_SECONDS}s",
         # The times of a whole round are read at its end.
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
         **spark_conf(server.options()),

@@ -48,11 +48,21 @@ OPERATIONS: dict[str, tuple[Callable[[JvmFiles], Any], dict[str, int]]] = {
         lambda driver: driver.manager().delete(driver.path(f"{QUERY}/offsets/5")),
         {"DeleteObject": 1},
     ),
-    "purge a state file": (
-        lambda driver: driver.manager().delete(driver.path(STATE_FILE)),
+    "purge a state file of a name that is given again": (
+        lambda driver: driver.manager().delete(driver.path(f"{QUERY}/state/0/0/5.changelog")),
         {"DeleteObject": 1},
     ),
+    "purge thirty versions of a state": (lambda driver: purge_versions(driver, 30), {"DeleteObjects": 1}),
+    "purge a version of a state": (lambda driver: purge_versions(driver, 1), {}),
 }
+
+
+def purge_versions(driver: JvmFiles, count: int) -> None:
+    """As Spark does: a changelog and its checksum, one after the other."""
+    manager = driver.manager()
+    for version in range(count):
+        for name in (f"{version}_a.changelog", f"{version}_a.changelog.crc"):
+            manager.delete(driver.path(f"{QUERY}/state/0/0/{name}"))
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
