@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from headrace.api import StreamJobStatus
+from headrace.api import PAUSE_ANNOTATION, StreamJobStatus
 from headrace.core import warm
 from headrace.core.beginning import earlier_lineage
 from headrace.core.conditions import Fact
@@ -44,6 +44,22 @@ def _keep_alive(context: Context) -> Decision:
     if seen is not None:
         return _running(context, seen)
     return start_intended(context, context.status, "starting as intended")
+
+
+def left_alone(context: Context) -> Decision:
+    """Of a paused job: nothing is done, but what is said of its driver stays true."""
+    run, seen = context.status.run, context.current
+    decision = Decision(status=context.status, state="Paused", facts=())
+    if run is None or run.attempt is None or run.attempt.state == "Ended":
+        return decision
+    if seen is not None and seen.live:
+        running = _with_failure(context, _running(context, seen))
+        ready = (fact for fact in running.facts if fact.type == "Ready")
+        return replace(decision, facts=tuple(ready), recheck_at=running.recheck_at)
+    ended = ending_of(context)
+    told = ending_said(ended).message if ended is not None else "the driver has not been started"
+    message = f"{told}. Nothing follows while the annotation {PAUSE_ANNOTATION} is there"
+    return replace(decision, facts=(Fact(type="Ready", true=False, reason="Paused", message=message),))
 
 
 def ending_of(context: Context) -> Ended | None:

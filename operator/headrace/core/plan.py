@@ -78,11 +78,14 @@ def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -
         *idle.facts(shown, decision.status),
     )
     saving, collecting = keep_savepoints(context), collect_orphans(context)
+    # Nobody has acted on what a paused job asks for since: to wait for it is to wait for the pause to end.
+    paused_before = job.paused and not job.deleting and status.observed_generation > 0
+    generation = status.observed_generation if paused_before else job.generation
     after = decision.status.model_copy(
         update={
             "state": decision.state,
-            "observed_generation": job.generation,
-            "conditions": with_facts(kept_conditions(shown), facts, now=now, generation=job.generation),
+            "observed_generation": generation,
+            "conditions": with_facts(kept_conditions(shown), facts, now=now, generation=generation),
             "executors": executors_status(shown),
             "lag": lag_status(shown),
             "plan": planned(context, decision),
@@ -121,7 +124,7 @@ def paused(context: Context) -> Decision | None:
         return Decision(
             status=context.status, state="Paused", facts=progress_facts("Paused", deletion.way_out(message))
         )
-    return Decision(status=context.status, state="Paused", facts=())
+    return attempts.left_alone(context)
 
 
 def lost_writer(context: Context) -> Decision | None:

@@ -17,6 +17,8 @@ K = TypeVar("K", bound=Hashable)
 class Backoff:
     first_seconds: float = 0.5
     longest_seconds: float = 120.0
+    # News may end the trouble, so they are looked at sooner; but our own writes are news, too.
+    with_news_seconds: float = 5.0
 
     def wait(self, failures: int, chance: float) -> float:
         """Doubling, spread over half of it: jobs that failed together do not come back together."""
@@ -36,11 +38,15 @@ class WorkQueue(Generic[K]):
     _due: dict[K, float] = field(default_factory=dict)
     _alarms: list[tuple[float, int, K]] = field(default_factory=list)
     _failures: dict[K, int] = field(default_factory=dict)
+    # Of those that failed: not before this, whoever asks.
+    _held: dict[K, float] = field(default_factory=dict)
     _count: int = 0
 
     def add(self, key: K, *, now: float) -> None:
         if key in self._working:
             self._again.setdefault(key, now)
+        elif (held := self._held.get(key, now)) > now:
+            self.add_at(key, held)
         else:
             self._ready.setdefault(key, now)
 
@@ -67,11 +73,14 @@ class WorkQueue(Generic[K]):
         self._working.discard(key)
         if failed:
             self._failures[key] = self._failures.get(key, 0) + 1
-            # A failure waits its time, also when somebody asks meanwhile: else a noisy object is a hot loop.
-            self._again.pop(key, None)
-            self.add_at(key, now + self.backoff.wait(self._failures[key], self.chance()))
+            wait = self.backoff.wait(self._failures[key], self.chance())
+            # A failure waits, also when somebody asks meanwhile: else a noisy object is a hot loop.
+            self._held[key] = now + min(wait, self.backoff.with_news_seconds)
+            asked = self._again.pop(key, None) is not None
+            self.add_at(key, self._held[key] if asked else now + wait)
             return
         self._failures.pop(key, None)
+        self._held.pop(key, None)
         if (since := self._again.pop(key, None)) is not None:
             self._ready.setdefault(key, since)
 
@@ -79,6 +88,7 @@ class WorkQueue(Generic[K]):
         """It is gone: no alarm, no memory of failures."""
         self._due.pop(key, None)
         self._failures.pop(key, None)
+        self._held.pop(key, None)
 
     def next_alarm(self) -> float | None:
         while self._alarms and self._due.get(self._alarms[0][2]) != self._alarms[0][0]:

@@ -49,7 +49,7 @@ class FakeAgents:
         query = {
             "name": "q",
             "active": True,
-            "committedBatch": 1 if agent.batches else None,
+            "committedBatch": 1 if agent.batches and not agent.busy else None,
             "batchStartedAt": "2026-01-01T00:00:00Z" if agent.busy else None,
             "stuck": agent.stuck,
             "lag": {"known": True, "rows": 0},

@@ -62,8 +62,33 @@ def test_a_noisy_object_cannot_hurry_a_pass_that_fails():
     queue.take(now=0)
     queue.add("a", now=0)
     queue.done("a", now=0, failed=True)
+    queue.add("a", now=0.1)
     assert queue.take(now=0.5) is None
     assert queue.take(now=1) == "a"
+
+
+def test_news_of_one_that_failed_often_is_looked_at_soon_but_not_at_once():
+    """It may be the edit that ends the trouble; or our own status, which would be a hot loop."""
+    queue, now = a_queue(), 0.0
+    for _ in range(12):
+        queue.add("a", now=now)
+        queue.take(now=now)
+        queue.done("a", now=now, failed=True)
+        now = queue.next_alarm() or now
+    failed_at = now
+    queue.take(now=now)
+    queue.add("a", now=now)
+    queue.done("a", now=now, failed=True)
+    assert queue.take(now=failed_at + 4.9) is None
+    assert queue.take(now=failed_at + 5) == "a"
+    queue.done("a", now=failed_at + 5, failed=True)
+    queue.add("a", now=failed_at + 6)
+    assert queue.take(now=failed_at + 9.9) is None
+    assert queue.take(now=failed_at + 10) == "a"
+    queue.done("a", now=failed_at + 10, failed=True)
+    assert queue.take(now=failed_at + 17) is None  # without news it has its time
+    queue.add("a", now=failed_at + 17)
+    assert queue.take(now=failed_at + 17) == "a"
 
 
 def test_of_several_alarms_the_earliest_counts_and_a_pass_makes_it_void():
