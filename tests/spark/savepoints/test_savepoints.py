@@ -151,14 +151,12 @@ def test_a_savepoint_of_a_job_that_began_from_one(place: Place, tmp_path: Path) 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("job", "format_version"), [("windows", 1), ("windows", 2), ("transformWithState", 2)]
-)
+@pytest.mark.parametrize("job", ["windows", "transformWithState"])
 def test_a_checkpoint_of_one_query_is_adopted_and_goes_on_exactly(
-    place: Place, tmp_path: Path, job: str, format_version: int
+    place: Place, tmp_path: Path, job: str
 ) -> None:
     """As Spark alone leaves it: crashed in mid-batch, without a run around it; the original is gone then."""
-    trial = a_trial(place, tmp_path, job, files=4, format_version=format_version)
+    trial = a_trial(place, tmp_path, job, files=4)
     trial.run_until_killed("after-sink", 2)
     store = place.store
     seed = adopt_checkpoint(store, checkpoint="run-1/queries/q", run="run-2", lineage="auto")

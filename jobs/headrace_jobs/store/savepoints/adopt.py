@@ -94,7 +94,7 @@ def adopt_checkpoint(
     }
     selections = {name: _select(store, listed, name, found.root, before[name]) for name in found.names}
     for name, selection in selections.items():
-        _check_provider(store, listed, name, found.root, selection)
+        _check_state(store, listed, name, found.root, selection)
     origins = _origins(store, found, selections)
     chosen, why_new = choose_lineage(
         lineage if found.run is not None else "forward",
@@ -179,23 +179,24 @@ def _select(store: Store, listed: Mapping[str, Entry], name: str, root: str, las
         ) from None
 
 
-def _check_provider(
+def _check_state(
     store: Store, listed: Mapping[str, Entry], name: str, root: str, selection: Selection
 ) -> None:
-    """The provider is fixed in a query's offsets, and the session's own setting is not asked; with the state
-    format of the jobs here, none but RocksDB works, and every attempt would fail in its first batch."""
+    """How a query keeps its state is fixed when it begins. Under the settings of our jobs, one that keeps
+    it otherwise does start, and every attempt fails in its first batch."""
     newest = selection.batch + selection.pending
     if newest < 0 or not any(key.startswith(f"{name}/state/") for key in listed):
         return
     key = f"{root}{name}/offsets/{newest}"
     provider = read_offsets(key, store.get(key)).provider
-    if provider not in (None, ROCKSDB):
-        raise SavepointError(
-            f"{store.url}/{root}{name} keeps its state with {provider}, and Spark cannot change that of a "
-            f"query that has begun; the jobs of Headrace keep theirs with {ROCKSDB} and state format v2, "
-            "which no other provider has. Let the query build its state anew: spec.startFrom {timestamp: …} "
-            "or {offsets: …}, as far back as the state reaches"
-        )
+    if provider in (None, ROCKSDB) and selection.state_format != 1:
+        return
+    kept = f"with {provider}" if provider not in (None, ROCKSDB) else "in format v1"
+    raise SavepointError(
+        f"{store.url}/{root}{name} keeps its state {kept}; the jobs of Headrace keep theirs with {ROCKSDB} "
+        "in format v2, and Spark cannot change that of a query that has begun. Let the query build its state "
+        "anew: spec.startFrom {timestamp: …} or {offsets: …}, as far back as the state reaches"
+    )
 
 
 def _origins(store: Store, found: _Found, selections: Mapping[str, Selection]) -> list[Origin]:

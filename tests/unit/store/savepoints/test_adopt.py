@@ -48,9 +48,8 @@ def tree(store: Store, prefix: str) -> dict[str, bytes]:
     return {entry.key: store.get(entry.key) for entry in store.list(prefix)}
 
 
-@pytest.mark.parametrize("format_version", [1, 2])
-def test_a_plain_checkpoint_keeps_its_lineage_and_gets_a_name(store: Store, format_version: int) -> None:
-    plain(store, format_version=format_version)
+def test_a_plain_checkpoint_keeps_its_lineage_and_gets_a_name(store: Store) -> None:
+    plain(store)
     before = tree(store, "old/")
     seed = adopt_checkpoint(store, checkpoint="old/ckpt", run="u/run-1", lineage="auto", query="orders")
     assert last_batches(store, "u/run-1") == {"orders": (3, 3)}
@@ -206,7 +205,15 @@ def test_state_of_another_provider_is_refused_with_the_way_out(store: Store, com
         for entry in list(store.list("old/ckpt/")):
             if "/commits/" in entry.key or entry.key.endswith(("offsets/1", "offsets/2", "offsets/3")):
                 store.delete_many([entry.key])
-    says = r"old/ckpt keeps its state with HDFSBackedStateStoreProvider, .*spec\.startFrom \{timestamp: …\}"
+    says = r"old/ckpt keeps its state with HDFSBackedStateStoreProvider; .*spec\.startFrom \{timestamp: …\}"
+    with pytest.raises(SavepointError, match=says):
+        adopt_checkpoint(store, checkpoint="old/ckpt", run="u/run-1", lineage="auto", query="orders")
+    assert store.children("u") == []
+
+
+def test_state_of_the_old_format_is_refused_with_the_way_out(store: Store) -> None:
+    plain(store, format_version=1)
+    says = r"keeps its state in format v1; .*spec\.startFrom \{timestamp: …\} or \{offsets: …\}"
     with pytest.raises(SavepointError, match=says):
         adopt_checkpoint(store, checkpoint="old/ckpt", run="u/run-1", lineage="auto", query="orders")
     assert store.children("u") == []
