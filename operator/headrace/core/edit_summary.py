@@ -41,7 +41,9 @@ def planned(context: Context, decision: Decision) -> PlannedEdit | None:
 
 def _is_news(context: Context, decision: Decision) -> bool:
     before, after = context.status.operation, decision.status.operation
-    if 0 < context.status.observed_generation < context.job.generation:
+    # A paused job does not observe its edits: what was said of one is not said again with every pass.
+    told = context.status.plan.generation if context.status.plan is not None else None
+    if 0 < context.status.observed_generation < context.job.generation != told:
         return True
     if after is None or after.kind != "Upgrade" or after.on_trial:
         return False
