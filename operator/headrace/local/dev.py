@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import threading
 import uuid
 from collections.abc import Callable
@@ -19,12 +18,11 @@ from headrace.core.decision import Plan
 from headrace.core.model import Job
 from headrace.core.plan import plan
 from headrace.core.validate import rollback_request
+from headrace.local.forgetting import forget
 from headrace.local.layout import Layout, read_json, write_json
-from headrace.local.processes import wait_for_orphans
 from headrace.local.restore import asked_restore
 from headrace.local.substrate import LocalOptions, LocalSubstrate
 from headrace.local.view import Snapshot, View
-from headrace_jobs.store.savepoints import SAVEPOINTS
 
 TICK_SECONDS = 0.2
 
@@ -58,7 +56,7 @@ class DevSession:
         self._layout = Layout(home_of(options.state_dir, first.metadata.name).absolute())
         self._lock = _take_lock(self._layout)
         if options.fresh:
-            _forget(self._layout)
+            forget(self._layout)
         self._job, self._status = self._adopt(first)
         self._substrate = LocalSubstrate(
             self._layout,
@@ -230,17 +228,6 @@ def _take_lock(layout: Layout) -> IO[str]:
     lock.write(str(os.getpid()))
     lock.flush()
     return lock
-
-
-def _forget(layout: Layout) -> None:
-    """Begin anew; but never under the feet of a driver that an earlier, killed session left draining."""
-    wait_for_orphans(layout)
-    shutil.rmtree(layout.runs, ignore_errors=True)
-    for lineage in layout.store_root.glob("*/*/*"):
-        if lineage.name != SAVEPOINTS:  # they are what one takes so as not to lose it
-            shutil.rmtree(lineage, ignore_errors=True)
-    for path in (layout.streamjob, layout.restore):
-        path.unlink(missing_ok=True)
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:
