@@ -38,10 +38,9 @@ from headrace_jobs.store.s3_options import spark_conf  # noqa: E402
 RESULTS = ROOT / "bench/results/checkpoint.json"
 MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 WARM_UP_BATCHES = 3
-# Spark keeps a hundred batches, and lets thirty more of the state pile up before it removes them.
+# Spark keeps a hundred batches, and lets thirty more of the state pile up before it removes them, once a
+# minute. The rounds of each file manager together take some minutes.
 STEADY_BATCHES = 140
-# Of the state: once a minute by default, which a round would not see. How much is removed stays the same.
-MAINTENANCE_SECONDS = 5
 WAIT_SECONDS = 900
 # Amazon S3 Standard, us-east-1, dollars per request; deletes are free.
 PRICES = {"PutObject": 5e-6, "CopyObject": 5e-6, "ListObjectsV2": 5e-6, "GetObject": 4e-7, "HeadObject": 4e-7}
@@ -156,7 +155,6 @@ def session(server: S3Server) -> Any:
         f"{state}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
         f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
         f"{state}.checkpointFormatVersion": "2",
-        f"{state}.maintenanceInterval": f"{MAINTENANCE_SECONDS}s",
         # The times of a whole round are read at its end.
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
         **spark_conf(server.options()),
