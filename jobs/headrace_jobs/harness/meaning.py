@@ -195,14 +195,16 @@ def _word(told: Any) -> str:
 
 def differences(query: str, before: Meaning, after: Meaning) -> list[str]:
     """One sentence for each; none: the checkpoint means the same."""
-    return [*_of_sources(query, before.sources, after.sources), *_of_state(query, before, after)]
+    return [*other_sources(query, before, after), *_of_state(query, before, after)]
 
 
-def _of_sources(query: str, before: tuple[str, ...] | None, after: tuple[str, ...] | None) -> list[str]:
-    if before is None or after is None or before == after:
+def other_sources(query: str, before: Meaning, after: Meaning) -> list[str]:
+    """One sentence, or none."""
+    old, new = before.sources, after.sources
+    if old is None or new is None or old == new:
         return []
-    told = [", and ".join(sources) or "none" for sources in (before, after)]
-    swapped = sorted(before) == sorted(after)
+    told = [", and ".join(sources) or "none" for sources in (old, new)]
+    swapped = sorted(old) == sorted(new)
     why = "Spark knows them by their order" if swapped else "its offsets are of the old ones"
     return [f"query {query}: its sources were {told[0]}; they are {told[1]}, and {why}"]
 

@@ -17,7 +17,13 @@ from pyspark.sql.udf import UserDefinedFunction
 from headrace_jobs.harness.code_digest import code_digest
 from headrace_jobs.harness.failure import UserCode
 from headrace_jobs.harness.managed import ManagedQuery
-from headrace_jobs.harness.meaning import Meaning, differences, meaning_from_json, meaning_of
+from headrace_jobs.harness.meaning import (
+    Meaning,
+    differences,
+    meaning_from_json,
+    meaning_of,
+    other_sources,
+)
 from headrace_jobs.harness.patches import Patches
 from headrace_jobs.harness.source_identity import sources_of
 from headrace_jobs.harness.writer import Start
@@ -94,6 +100,11 @@ class Meanings:
             python_version=minor(platform.python_version()),
             sources=_sources(plan, start.name),
         )
+
+    def other_sources(self, store: Store, from_run: int, query: str) -> list[str]:
+        """Of a query that is about to be forked: recorded batches are of the old ones. Raises StoreError."""
+        before, after = read_meaning(store, from_run, query), self._meanings.get(query)
+        return other_sources(query, before, after) if before is not None and after is not None else []
 
     def compare(self, store: Store, from_run: int, known: list[str]) -> Comparison:
         """With what run `from_run` noted; `known` are its queries. Raises StoreError."""

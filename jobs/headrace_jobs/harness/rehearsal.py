@@ -51,6 +51,10 @@ _MEANING_CHANGED = (
 )
 
 
+class OtherSources(Exception):
+    """Ends the script of a candidate whose rehearsal is over: nothing recorded is of what it reads."""
+
+
 @dataclass
 class Rehearsal:
     """One candidate, until it is activated. `tell` reaches the conductor."""
@@ -150,7 +154,9 @@ class Rehearsal:
     def _launch(self, start: Start) -> ManagedQuery:
         check_sink(self.session, start)
         self.meanings.note(start)
-        fork = self._fork(start.name)
+        # What was recorded is of the old sources: Spark may fail on it, in words that do not name them.
+        others = self._other_sources(start.name)
+        fork = self._fork(start.name, batches=0 if others else self.terms.batches)
         muted = Muted(start, self.terms.call_foreach_batch)
         replay = QueryReplay(
             fork,
@@ -188,9 +194,24 @@ class Rehearsal:
         with contextlib.suppress(StoreError):
             discard_fork(self.store, self.directory)
 
-    def _fork(self, query: str) -> Fork:
+    def _other_sources(self, query: str) -> bool:
+        try:
+            found = self.meanings.other_sources(self.store, self.terms.from_run, query)
+        except StoreError as error:
+            raise StoreUnavailable(str(error)) from error
+        if found and not self.terms.state_compatible:
+            self._differences = found
+            self._tell_other_meaning()
+            raise OtherSources(found[0])
+        return bool(found)
+
+    def _tell_other_meaning(self) -> None:
+        message = f"{'; '.join(self._differences)}. {_MEANING_CHANGED}"
+        self.tell(RehearsalOver(Reason.MEANING_CHANGED, message))
+
+    def _fork(self, query: str, *, batches: int) -> Fork:
         # A source that removes what was read has nothing left to repeat.
-        batches = 0 if self.readers.clean_up else self.terms.batches
+        batches = 0 if self.readers.clean_up else batches
         try:
             return fork_query(
                 self.store,
@@ -283,8 +304,7 @@ class Rehearsal:
             self.tell(RehearsalOver(Reason.STORE_UNAVAILABLE, str(error)))
             return
         if self._differences and not self.terms.state_compatible:
-            message = f"{'; '.join(self._differences)}. {_MEANING_CHANGED}"
-            self.tell(RehearsalOver(Reason.MEANING_CHANGED, message))
+            self._tell_other_meaning()
             return
         if self.repartition is not None and not self._splits(self.repartition):
             return
@@ -382,5 +402,6 @@ def _note_on(fork: Fork) -> str | None:
     if fork.is_new:
         return f"query {fork.query} is new: it begins from nothing"
     if fork.empty:
-        return f"query {fork.query}: no past batch could be repeated, functions saw no rows ({fork.fewer})"
+        why = fork.fewer or "what was recorded is not there any more, or is of other sources"
+        return f"query {fork.query}: no past batch could be repeated, functions saw no rows ({why})"
     return None

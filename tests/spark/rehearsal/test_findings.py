@@ -78,7 +78,7 @@ FINDINGS = {
     ),
     "added source": (
         'totals = orders.unionByName(orders).groupBy("user").agg(F.sum("amount"))',
-        "QueryFailed", None, "sources",
+        "MeaningChanged", None, "they are files in",
     ),
     "other source": (
         """

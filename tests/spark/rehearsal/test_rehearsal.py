@@ -50,4 +50,11 @@ def test_another_meaning_passes_when_the_spec_vouches_for_it(rehearsals):
     end = rehearsals.rehearse(became_max, rehearsal={"stateCompatible": True})
     assert end["reason"] == "Rehearsed", end["log"]
     assert end["rehearsal"]["differences"] == ["query totals: sum(amount) became max(amount)"]
+    # Of other sources, nothing that was recorded can be repeated: one empty batch proves the rest.
+    (rehearsals.place / "other").mkdir()
+    elsewhere = script(SUM).replace('place / "in"', 'place / "other"')
+    end = rehearsals.rehearse(elsewhere, rehearsal={"stateCompatible": True})
+    assert end["reason"] == "Rehearsed", end["log"]
+    assert end["rehearsal"]["queries"]["totals"]["empty"]
+    assert "its sources were files in" in end["rehearsal"]["differences"][0]
     rehearsals.assert_untouched()

@@ -13,7 +13,7 @@ from headrace_jobs.harness.assignment import Assignment
 from headrace_jobs.harness.endings import QueryEnd, RehearsalOver
 from headrace_jobs.harness.failure import Failure
 from headrace_jobs.harness.meaning_notes import Comparison
-from headrace_jobs.harness.rehearsal import Rehearsal
+from headrace_jobs.harness.rehearsal import OtherSources, Rehearsal
 from headrace_jobs.harness.runfile import parse_run_file
 from headrace_jobs.harness.termination import Reason
 from headrace_jobs.store import open_store
@@ -86,8 +86,13 @@ class World:
 class Meanings:
     comparison: Comparison = field(default_factory=lambda: Comparison(complete=True))
 
+    others: list[str] = field(default_factory=list)
+
     def compare(self, *_: Any) -> Comparison:
         return self.comparison
+
+    def other_sources(self, *_: Any) -> list[str]:
+        return self.others
 
 
 @pytest.fixture
@@ -230,6 +235,21 @@ def test_another_meaning_needs_a_word(rehearsal, world, compatible, reason):
     assert rehearsal.result()["differences"] == ["query q: sum became max"]
     if not compatible:
         assert "upgrade.stateCompatible: true" in world.events[0].message
+
+
+def test_other_sources_are_told_before_anything_of_the_old_ones_is_repeated(rehearsal, world):
+    assert not rehearsal._other_sources("q")
+    rehearsal.meanings.others = ["query q: its sources were files in /a; they are files in /b"]
+    with pytest.raises(OtherSources, match="files in /a"):
+        rehearsal._other_sources("q")
+    assert outcome(world) is Reason.MEANING_CHANGED
+    assert "they are files in /b. Spark" in world.events[0].message
+    assert rehearsal.result()["differences"] == rehearsal.meanings.others
+    run_file = rehearsal.assignment.run_file
+    rehearsal.assignment.run_file = replace(
+        run_file, rehearsal=replace(run_file.rehearsal, state_compatible=True)
+    )
+    assert rehearsal._other_sources("q"), "and nothing is repeated"
 
 
 def in_standby(rehearsal, world, seconds=60.0):
