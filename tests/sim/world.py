@@ -54,6 +54,7 @@ from tests.sim.stream import INCOMPATIBLE, Stream
 
 # As many as a driver makes before a test goes on.
 _BATCHES = 3
+_AWAY = Ended(ending=Ending.QUERY_FAILED, error_class="TimeoutException", message="no broker answers")
 EPOCH_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -90,6 +91,8 @@ class World:
     stream: Stream = field(default_factory=Stream)
     # That of the image that drivers start with.
     spark_version: str = "4.2.1"
+    # No driver can read its sources: queries fail, whatever the code.
+    sources_away: bool = False
     # What waits in the sources, if anybody knew.
     backlog: int | None = None
     recheck_at: datetime | None = None
@@ -317,6 +320,8 @@ class World:
             return False
         if not candidate.running:
             candidate.running = True
+        elif self.sources_away:
+            candidate.ended = _AWAY
         elif self.rehearsals_end:
             candidate.ended = self.rehearsals_end.pop(0)
         elif code in REHEARSALS or candidate.repartition or not self.job.spec.upgrade.standby.enabled:
@@ -367,6 +372,8 @@ class World:
         wanted = self.pinned[driver.run].spec.state.partitions
         if driver.repartition and not self.stream.split(run, wanted):
             self.driver_ends(Ending.REFUSED, "a batch has begun", error_class="CannotRepartition")
+        elif self.sources_away:
+            driver.phase, driver.ended = AttemptPhase.ENDED, _AWAY
         elif code == "crash":
             self.driver_ends(Ending.APPLICATION_ERROR, "ModuleNotFoundError: No module named 'oops'")
         elif not self.stream.can_read(run, _state_format(code)):
