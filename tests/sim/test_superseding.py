@@ -107,7 +107,8 @@ def stories():
         world.code = Code("other-state-x")
         for _ in range(8):
             tick(world)
-        world.driver_ends(Ending.QUERY_FAILED, "boom")
+        if world.status.run.number == 2:  # told again, it may be over
+            world.driver_ends(Ending.QUERY_FAILED, "boom")
         world.settle()
 
     return {

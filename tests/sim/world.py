@@ -55,6 +55,7 @@ from tests.sim.stream import INCOMPATIBLE, Stream
 
 # As many as a driver makes before a test goes on.
 _BATCHES = 3
+_AWAY = Ended(ending=Ending.QUERY_FAILED, error_class="TimeoutException", message="no broker answers")
 EPOCH_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -95,6 +96,8 @@ class World:
     waited: dict[int, tuple[int, ...]] = field(default_factory=dict)
     # What agents tell of batches, rates and sinks.
     figures: dict[str, Any] = field(default_factory=dict)
+    # No driver can read its sources: queries fail, whatever the code.
+    sources_away: bool = False
     recheck_at: datetime | None = None
     said: list[str] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
@@ -321,6 +324,8 @@ class World:
             return False
         if not candidate.running:
             candidate.running = True
+        elif self.sources_away:
+            candidate.ended = _AWAY
         elif self.rehearsals_end:
             candidate.ended = self.rehearsals_end.pop(0)
         elif code in REHEARSALS or candidate.repartition or not self.job.spec.upgrade.standby.enabled:
@@ -371,6 +376,8 @@ class World:
         wanted = self.pinned[driver.run].spec.state.partitions
         if driver.repartition and not self.stream.split(run, wanted):
             self.driver_ends(Ending.REFUSED, "a batch has begun", error_class="CannotRepartition")
+        elif self.sources_away:
+            driver.phase, driver.ended = AttemptPhase.ENDED, _AWAY
         elif code == "crash":
             self.driver_ends(Ending.APPLICATION_ERROR, "ModuleNotFoundError: No module named 'oops'")
         elif not self.stream.can_read(run, _state_format(code)):

@@ -44,6 +44,7 @@ from headrace.core import (
     rehearsal,
     restoring,
     rollback,
+    second_chance,
     spark_line,
     upgrade,
     verification,
@@ -67,9 +68,10 @@ Question = Callable[[Context], Decision | None]
 def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -> Plan:
     context = Context(job=job, status=status, observed=observed, now=now)
     context = upgrade.without_taken_back(rollback.without_answered_rejection(context))
+    context = second_chance.without_doubted(second_chance.with_doubt(context))
     context = warm.with_seed_seen(upgrade.without_lost_code(context))
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
-    decision = _with_pin_problem(context, decision)
+    decision = second_chance.look_again(context, _with_pin_problem(context, decision))
     shown = replace(context, refused=decision.refused)
     facts = (
         *decision.facts,

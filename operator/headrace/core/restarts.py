@@ -62,6 +62,13 @@ def record_ending(
     return {"last_termination": termination, "restarts": restarts}
 
 
+def failed_without_progress(status: StreamJobStatus) -> Termination | None:
+    """How the last attempt ended, where that was an error of the code and nothing was committed since."""
+    last = status.last_termination
+    failed = last is not None and last.reason in _OF_THE_CODE and status.restarts.without_progress > 0
+    return last if failed else None
+
+
 def failing(status: StreamJobStatus) -> Termination | None:
     """How the last attempts ended, where the code has failed too often without a batch in between.
 

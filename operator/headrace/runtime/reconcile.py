@@ -43,6 +43,7 @@ from headrace.kube.pins import pinned_spec
 from headrace.kube.pods import is_placed
 from headrace.kube.resources import PODS, STREAM_JOBS
 from headrace.kube.sight import Sight, current_attempt
+from headrace.kube.starting import StartRefused
 from headrace.kube.substrate import KubeSubstrate
 from headrace.kube.tidy import leftovers
 from headrace.runtime.events import EventRecorder
@@ -72,6 +73,8 @@ class Outcome:
     savepoints: Summary | None = None
     # What we write ourselves, no watch tells as news: who depends on it is to look.
     wakes: frozenset[AnyKey] = frozenset()
+    # Why the platform did not let a driver start; the status says so from the next pass on.
+    refused: str | None = None
 
 
 GONE = Outcome()
@@ -153,7 +156,11 @@ class Reconciler:
         sight, made = await self._decide(job, status, now)
         proven = await self._write_status(manifest, made.status)
         await self._say(manifest, made.says)
-        await self._act(manifest, job, made, sight, now, proven=proven)
+        refused = None
+        try:
+            await self._act(manifest, job, made, sight, now, proven=proven)
+        except StartRefused as refusal:
+            refused = str(refusal)
         return Outcome(
             job=job,
             status=made.status,
@@ -163,6 +170,7 @@ class Reconciler:
             recheck_after=_recheck_after(made, sight, now),
             savepoints=made.savepoints,
             wakes=self._dependents(manifest) if proven or _makes_savepoint(made) else frozenset(),
+            refused=refused,
         )
 
     def _dependents(self, manifest: Object) -> frozenset[AnyKey]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from headrace.kube.cache import AnyKey, SavepointKey
 from headrace.kube.errors import ApiError, Conflict, Denied
-from headrace.kube.starting import StartRefused
 from headrace.runtime.job_metrics import JobMetrics, JobSample
 from headrace.runtime.leading import NoLongerLeader
 from headrace.runtime.metrics import Metrics
@@ -72,15 +71,15 @@ class Workers:
         try:
             if isinstance(key, SavepointKey):
                 self._follow_savepoint(key, await self.savepoints.reconcile(key))
+                result = "ok"
             else:
-                self._follow(key, await self.reconciler.reconcile(key))
-            result = "ok"
+                result = self._follow(key, await self.reconciler.reconcile(key))
         except NoLongerLeader:
             raise
         except Conflict:
             # Somebody wrote between our look and our write: look again.
             result = "conflict"
-        except (StartRefused, Denied, UnreadableStatus) as refused:
+        except (Denied, UnreadableStatus) as refused:
             result = "refused"
             log.warning("%s: %s", _named(key), refused)
         except ApiError as error:
@@ -92,19 +91,24 @@ class Workers:
             self.queue.done(key, now=self.clock(), failed=result != "ok")
             self._awake.set()
 
-    def _follow(self, key: Key, outcome: Outcome) -> None:
+    def _follow(self, key: Key, outcome: Outcome) -> str:
+        """The word for the metrics."""
         if outcome.status is None:
             self.queue.forget(key)
             self.monitor.forget(key)
             self.job_metrics.forget(key)
-            return
+            return "ok"
         self.monitor.follow(key, outcome)
         spec = outcome.job.spec if outcome.job is not None else None
         self.job_metrics.set(key, JobSample(spec, outcome.status, outcome.report, outcome.savepoints))
         for other in outcome.wakes:
             self.wake(other)
+        if outcome.refused is not None:
+            log.warning("%s: %s", _named(key), outcome.refused)
+            return "refused"
         if outcome.recheck_after is not None:
             self.queue.add_at(key, self.clock() + outcome.recheck_after)
+        return "ok"
 
     def _follow_savepoint(self, key: SavepointKey, outcome: SavepointOutcome) -> None:
         if outcome.gone:

@@ -29,7 +29,6 @@ from headrace.kube.pods import ended_of
 from headrace.kube.remembering import RememberingApi
 from headrace.kube.resources import CONFIG_MAPS, PODS, STREAM_JOBS, STREAM_SAVEPOINTS
 from headrace.kube.savepoint_substrate import SavepointSubstrate
-from headrace.kube.starting import StartRefused
 from headrace.kube.substrate import KubeSubstrate
 from headrace.runtime.events import EventRecorder
 from headrace.runtime.health import Health
@@ -117,6 +116,7 @@ class FakeCluster:
         try again."""
         self.hear(self.watch_pace)
         outcome = self._safely(lambda: self.operator.reconcile(KEY))
+        outcome = None if outcome is None or outcome.refused else outcome
         self.savepoints_wait = False
         for key in self.operator.cache.savepoints():
             found = self._safely(lambda key=key: self.savepointer.reconcile(key))
@@ -129,7 +129,7 @@ class FakeCluster:
         except OperatorKilled:
             self.api.writes_left = None
             self.operator = self.new_operator()
-        except (ApiError, StartRefused, NoLongerLeader):
+        except (ApiError, NoLongerLeader):
             pass
         return None
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.kube.errors import Conflict, Denied, Unavailable
-from headrace.kube.resources import EVENTS
+from headrace.kube.resources import CONFIG_MAPS, EVENTS
 from headrace.runtime.job_metrics import JobMetrics
 from headrace.runtime.leading import NoLongerLeader
 from headrace.runtime.metrics import Metrics
@@ -15,7 +15,7 @@ from headrace.runtime.monitor import Monitor
 from headrace.runtime.queue import WorkQueue
 from headrace.runtime.scaling import Scaling
 from headrace.runtime.workers import Workers
-from tests.sim.kube.cluster import KEY, FakeCluster
+from tests.sim.kube.cluster import JOB, KEY, NAMESPACE, FakeCluster
 
 
 class Failing:
@@ -129,3 +129,18 @@ def test_words_of_a_newer_operator_are_left_alone_and_said():
     (told,) = [one for one in cluster.api.of(EVENTS).values() if one["reason"] == "UnreadableStatus"]
     assert told["message"].startswith("status.operation.step: ")
     assert "newer Headrace" in told["message"]
+
+
+def test_a_job_that_cannot_start_has_metrics_all_the_same_and_comes_again_later():
+    """Else no alert would tell of it: every pass of it ends so."""
+    cluster = FakeCluster()
+    meta = {"name": f"{JOB}-r1-a1", "namespace": NAMESPACE}
+    cluster.api.put_new(CONFIG_MAPS, {"metadata": meta, "data": {}})
+    workers = workers_of(cluster)
+    for _ in range(2):
+        asyncio.run(workers.work_on(KEY))
+    assert results(workers) == {"refused": 2}
+    told = {one.name: one.value for family in workers.job_metrics.collect() for one in family.samples}
+    assert (told["headrace_job_ready"], told["headrace_job_stalled"]) == (0.0, 1.0)
+    alarm = workers.queue.next_alarm()
+    assert alarm is not None and alarm > cluster.moment.timestamp()
