@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import statistics
 import sys
 import tempfile
@@ -137,7 +138,8 @@ def measure(server: S3Server, rounds: int, batches: int, steady: int) -> tuple[M
         for name in sorted(sessions, reverse=bool(number % 2)):
             own, measured = sessions[name]
             query = start(own, f"{run}/queries/{name}", f"s3a://{bucket}/out-{name}")
-            measure_round(server, query, measured, batches)
+            for request in measure_round(server, query, measured, batches):
+                sessions[_owner(request.path) or name][1].requests.append(request)
     spark.stop()
     return default, ours
 
@@ -167,7 +169,8 @@ def session(server: S3Server) -> Any:
     return spark
 
 
-def measure_round(server: S3Server, query: Any, measured: Measured, batches: int) -> None:
+def measure_round(server: S3Server, query: Any, measured: Measured, batches: int) -> list[Request]:
+    """All requests of the round."""
     first = await_batches(query, WARM_UP_BATCHES)
     begin = server.log_position()
     last = await_batches(query, batches, after=first)
@@ -176,7 +179,7 @@ def measure_round(server: S3Server, query: Any, measured: Measured, batches: int
     query.stop()
     measured.batches += last - first
     measured.seconds += [one["durationMs"]["triggerExecution"] / 1000 for one in progress]
-    measured.requests += server.requests(begin, end)
+    return server.requests(begin, end)
 
 
 def start(spark: Any, checkpoint: str, output: str) -> Any:
@@ -213,6 +216,12 @@ def await_batches(query: Any, count: int, *, after: int | None = None) -> int:
             return progress["batchId"]
         time.sleep(0.01)
     raise TimeoutError(f"no {count} batches within {WAIT_SECONDS} s")
+
+
+def _owner(path: str) -> str | None:
+    """Spark clears away behind a query that has stopped, too: in the other's round."""
+    found = re.search(r"(?:queries/|out-)(default|ours)\b", path)
+    return found[1] if found else None
 
 
 def _area(path: str) -> str:
