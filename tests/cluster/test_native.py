@@ -50,6 +50,8 @@ def no_cluster():
     if provider.chosen() != "native":
         pytest.skip("starts and ends the native cluster: HEADRACE_CLUSTER=native")
     native.down()
+    # As `make cluster-down` does: images that were built before are not what is looked at here.
+    leftovers.remove_images_run_directory()
     yield
     native.down()
 
