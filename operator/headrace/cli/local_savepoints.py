@@ -89,7 +89,7 @@ class LocalSavepoints:
         return sorted(found, key=lambda one: (one.taken_at or datetime.max.replace(tzinfo=UTC), one.name))
 
     def list_in(self, place: str) -> tuple[list[Savepoint], str]:
-        url = place.rstrip("/") if "://" in place else Path(place).absolute().as_uri()
+        url = place.rstrip("/") if "://" in place else directory_url(Path(place).absolute())
         with _refusing():
             store = open_store(url, s3_options(self.job.spec))
             found = [_seen(store, one, "") for one in find_savepoints(store)]

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from headrace.cli.main import main
 from headrace.local.layout import Layout, write_json
 from headrace.local.restore import asked_restore
-from headrace_jobs.store import open_store
+from headrace_jobs.store import directory_url, open_store
 from headrace_jobs.store.savepoints import About, take_savepoint
 from tests.unit.store.savepoints.checkpoints import FakeQuery
 
@@ -52,15 +52,16 @@ class Home:
         return json.loads(result.output)
 
 
-def test_what_lies_in_a_store_is_listed_and_can_be_imported(home: Home, tmp_path: Path):
-    place = tmp_path / "bucket"
+@pytest.mark.parametrize("name", ["bucket", "büro%20"])
+def test_what_lies_in_a_store_is_listed_and_can_be_imported(home: Home, tmp_path: Path, name: str):
+    place = tmp_path / name
     store = open_store(str(place / "shop/old"))
     FakeQuery(store=store, run="u9/run-1").batches(3)
-    for number, name in enumerate(("first", "second")):
+    for number, saved in enumerate(("first", "second")):
         take_savepoint(
             store,
             run="u9/run-1",
-            savepoint=f"_savepoints/{name}",
+            savepoint=f"_savepoints/{saved}",
             about=About(owner="u", job="shop/old"),
             now=datetime(2026, 1, 1 + number, tzinfo=UTC),
         )
@@ -68,7 +69,7 @@ def test_what_lies_in_a_store_is_listed_and_can_be_imported(home: Home, tmp_path
     assert listed.exit_code == 0, listed.output
     lines = listed.output.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["JOB", "shop/old", "shop/old"]
-    newest = f"{place.as_uri()}/shop/old/_savepoints/second"
+    newest = f"{directory_url(place)}/shop/old/_savepoints/second"
     assert lines[1].endswith(newest) and "2 savepoints" in lines
     assert f"savepoint import {home.manifest} {newest}" in listed.output
     told = home.json("list", "--in", str(place))
