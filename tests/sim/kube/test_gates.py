@@ -336,7 +336,8 @@ def test_retention_removes_objects_and_copies_and_never_the_last_good_one():
     assert any("which is savepoints.keep" in message for message in told)
 
 
-def test_none_is_removed_before_the_one_in_its_place_is_checked():
+def with_a_second_one_taken() -> tuple[FakeCluster, str]:
+    """It is to replace the first, which is named here, and is not checked yet."""
     cluster = running(savepoints={"schedule": "0 * * * *", "keep": 1, "verify": "State"})
     cluster.later(3600)
     cluster.settle()
@@ -344,6 +345,11 @@ def test_none_is_removed_before_the_one_in_its_place_is_checked():
     cluster.later(3600)
     while [task for task, _ in cluster.savepoint_store.done].count("take") < 2:
         passes(cluster, 1)
+    return cluster, first
+
+
+def test_none_is_removed_before_the_one_in_its_place_is_checked():
+    cluster, first = with_a_second_one_taken()
     cluster.savepoint_store.frozen = True
     passes(cluster)
     second = cluster.savepoint(names(cluster, "Schedule")[-1])
@@ -355,13 +361,7 @@ def test_none_is_removed_before_the_one_in_its_place_is_checked():
 
 
 def test_one_that_a_damaged_one_was_to_replace_stays():
-    cluster = running(savepoints={"schedule": "0 * * * *", "keep": 1, "verify": "State"})
-    cluster.later(3600)
-    cluster.settle()
-    (first,) = names(cluster, "Schedule")
-    cluster.later(3600)
-    while [task for task, _ in cluster.savepoint_store.done].count("take") < 2:
-        passes(cluster, 1)
+    cluster, first = with_a_second_one_taken()
     cluster.savepoint_store.damaged.add(cluster.savepoint_store.done[-1][1])
     cluster.settle()
     assert cluster.status.last_savepoint == first and first in names(cluster, "Schedule")
