@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from headrace_jobs.store import Store, is_seeded, newest_claim, query_names
-
-_RUN = re.compile(r"^run-(\d+)/$")
+from headrace_jobs.store import Store, is_seeded, newest_claim, newest_run
 
 
 @dataclass(frozen=True)
@@ -34,12 +31,8 @@ def earlier_lineage(jobs: Store, *, job: str, own_uid: str, run: int) -> Lineage
 
 
 def _lineage(jobs: Store, job: str, uid: str) -> Iterator[Lineage]:
-    """Its newest run that has state; a run that was only prepared has nothing to go on from."""
     home = f"{job}/{uid}"
-    numbers = sorted((int(run[1]) for run in map(_RUN.match, jobs.children(home)) if run), reverse=True)
-    for number in numbers:
-        run = f"{home}/run-{number}"
-        if query_names(jobs, run):
-            claims = jobs.list(f"{run}/_attempts/")
-            yield Lineage(uid, number, max((claim.modified for claim in claims), default=0.0))
-            return
+    number = newest_run(jobs, home)
+    if number is not None:
+        claims = jobs.list(f"{home}/run-{number}/_attempts/")
+        yield Lineage(uid, number, max((claim.modified for claim in claims), default=0.0))

@@ -15,7 +15,7 @@ from headrace_jobs.store.runs import (
     read_claim,
     run_directory,
 )
-from headrace_jobs.store.seed import Seed, SeedError, is_seeded, read_seed, seed_run
+from headrace_jobs.store.seed import Seed, SeedError, is_seeded, newest_run, read_seed, seed_run
 
 __all__ = [
     "LINEAGES",
@@ -32,6 +32,7 @@ __all__ = [
     "last_batches",
     "local_directory",
     "newest_claim",
+    "newest_run",
     "open_store",
     "query_names",
     "read_claim",

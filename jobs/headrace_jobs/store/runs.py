@@ -19,6 +19,7 @@ a job lies _lineages/: how far those have gone whose runs are removed (store/lin
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -27,6 +28,11 @@ from headrace_jobs.store.interface import Store
 
 Run = int | str
 """A run by its number, or any directory of the store's root by its name (`rehearsal-4`)."""
+
+
+_RUN = re.compile(r"^run-(\d+)/?$")
+# Below `queries/`: both logs of the query, and those of its sources; `19.compact` stands for many entries.
+_LOG = re.compile(r"^[^/]+/(?:offsets|commits|sources/\d+)/\d+(?:\.compact)?$")
 
 
 class LastBatches(NamedTuple):
@@ -43,6 +49,17 @@ class LastBatches(NamedTuple):
 
 def run_directory(run: Run) -> str:
     return run if isinstance(run, str) else f"run-{run}"
+
+
+def run_number(name: str) -> int | None:
+    """Of a directory beside the runs; None where it is none."""
+    match = _RUN.match(name)
+    return int(match[1]) if match else None
+
+
+def is_log(key: str) -> bool:
+    """Below `queries/`: an entry of a log, which is written once."""
+    return _LOG.match(key) is not None
 
 
 def query_names(store: Store, run: Run) -> list[str]:

@@ -20,9 +20,12 @@ from headrace_jobs.store.partitions import undo_unfinished
 from headrace_jobs.store.runs import (
     LastBatches,
     Run,
+    is_log,
     last_batches,
     newest_claim,
+    query_names,
     run_directory,
+    run_number,
     tell_sinks,
     told_sinks,
 )
@@ -52,6 +55,21 @@ class Seed:
 
 def is_seeded(store: Store, run: Run) -> bool:
     return read_seed(store, run) is not None
+
+
+def newest_run(store: Store, home: str) -> int | None:
+    """The newest run in the directory of a lineage that has state to go on from.
+
+    One that nobody has claimed and that was not seeded to the end was only prepared: what lies there was
+    copied ahead for a candidate that never took over, and is less than the run before it has.
+    """
+    numbers = (run_number(name) for name in store.children(home))
+    for number in sorted((number for number in numbers if number is not None), reverse=True):
+        run = posixpath.join(home, run_directory(number))
+        begun = newest_claim(store, run) is not None or is_seeded(store, run)
+        if begun and query_names(store, run):
+            return number
+    return None
 
 
 def seed_run(
@@ -107,10 +125,10 @@ def _still_binds(store: Store, run: Run) -> bool:
 
 
 def copy_ahead(store: Store, from_run: Run, to_run: Run) -> int:
-    """Copies state files from a run that still goes on, so that seeding has little left to do; how many.
+    """Copies from a run that still goes on, so that seeding has little left to do; how many files.
 
-    Only files that never change once they are written, only where there is none, and nothing is removed:
-    a copier that wakes up late finds nothing that it could spoil.
+    Only files that never change once they are written (state, and the entries of the logs), only where there
+    is none, and nothing is removed: a copier that wakes up late finds nothing that it could spoil.
     """
     if earlier_seed(store, to_run, source=run_directory(from_run)) is not None:
         return 0
@@ -126,7 +144,11 @@ def copy_ahead(store: Store, from_run: Run, to_run: Run) -> int:
 
     keys = ((entry.key.removeprefix(source), entry) for entry in store.list(source))
     with ThreadPoolExecutor(_THREADS) as pool:
-        return sum(pool.map(copy, [entry for key, entry in keys if key not in there and is_state(key)]))
+        return sum(pool.map(copy, [entry for key, entry in keys if key not in there and _lasts(key)]))
+
+
+def _lasts(key: str) -> bool:
+    return is_state(key) or is_log(key)
 
 
 def earlier_seed(store: Store, to_run: Run, *, source: str, replace: bool = False) -> Seed | None:

@@ -49,7 +49,7 @@ from headrace.local.preflight import missing
 from headrace.local.processes import start_driver
 from headrace.local.runfile import attempt_environment, run_file
 from headrace.local.start_point import find_savepoint, s3_options
-from headrace_jobs.store import Seed, directory_url, open_store, read_seed, seed_after_trial, seed_run
+from headrace_jobs.store import Seed, directory_url, newest_run, open_store, read_seed, seed_after_trial, seed_run
 from headrace_jobs.store.savepoints import seed_from
 
 
@@ -118,10 +118,11 @@ class LocalSubstrate:
     def _earlier_lineage(self, job: Job) -> EarlierLineage | None:
         own = self._job_store(job)
         others = [other for other in own.parent.glob("*") if other.name != own.name and other.is_dir()]
+        store = open_store(directory_url(own.parent))
         for other in others:
-            numbers = [int(run.name.removeprefix("run-")) for run in other.glob("run-*")]
-            if numbers:
-                return EarlierLineage(uid=other.name, last_run=max(numbers))
+            last = newest_run(store, other.name)
+            if last is not None:
+                return EarlierLineage(uid=other.name, last_run=last)
         return None
 
     # ---- perform ------------------------------------------------------------------------------------

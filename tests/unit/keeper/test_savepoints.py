@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from headrace_jobs.keeper.main import main
-from headrace_jobs.store import last_batches, open_store
+from headrace_jobs.store import claim_attempt, last_batches, open_store, query_names
 from headrace_jobs.store.savepoints.seeding import common_root
+from headrace_jobs.store.seed import copy_ahead
 from tests.unit.store.savepoints.checkpoints import FakeQuery
 
 SAVEPOINT = "_savepoints/nightly-1a2b"
@@ -114,6 +115,18 @@ def test_only_savepoints_left_is_no_earlier_lineage(keeper: Keeper) -> None:
     keeper.take()
     keeper.store.delete_tree("uid")
     assert keeper("check", "--lineage=uid2", "--run=1")[0] == 0
+
+
+def test_what_was_copied_ahead_for_a_run_that_never_began_is_not_gone_on_from(keeper: Keeper) -> None:
+    """A job that was deleted while a candidate waited: its state is in the run before."""
+    claim_attempt(keeper.store, "uid/run-3", 1, {})
+    copy_ahead(keeper.store, "uid/run-3", "uid/run-4")
+    assert query_names(keeper.store, "uid/run-4") == ["orders"]
+    _, result = keeper("check", "--lineage=uid2", "--run=1")
+    assert result["earlier"] == {"uid": "uid", "lastRun": 3}
+    claim_attempt(keeper.store, "uid/run-4", 1, {})
+    _, result = keeper("check", "--lineage=uid2", "--run=1")
+    assert result["earlier"] == {"uid": "uid", "lastRun": 4}
 
 
 def test_refusals_have_a_class_of_their_own(keeper: Keeper) -> None:

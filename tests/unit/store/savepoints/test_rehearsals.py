@@ -12,7 +12,7 @@ from headrace_jobs.store.errors import CheckpointDamagedError, SeedError
 from headrace_jobs.store.rehearsals import Fork, discard_fork, fork_query, lay_down, sweep_rehearsals
 from headrace_jobs.store.savepoints.selection import check_same
 from headrace_jobs.store.savepoints.take import select_query
-from headrace_jobs.store.seed import copy_ahead
+from headrace_jobs.store.seed import copy_ahead, newest_run
 from tests.unit.store.savepoints.checkpoints import FakeQuery, Faults, FaultyStore
 
 HERE = "rehearsal-2"
@@ -192,22 +192,33 @@ def test_state_is_copied_ahead_and_the_seed_brings_the_difference(tmp_path: Path
     store = FaultyStore(tmp_path / "store", faults)
     query = FakeQuery(store=store).batches(6)
     query.snapshot(4)
-    # 12 changelogs and 2 snapshots, each with its checksum; and 2 parts of the snapshots.
-    assert copy_ahead(store, 1, 2) == 30
+    store.put("run-1/_attempts/1", b"{}")
+    # 12 changelogs and 2 snapshots, each with its checksum; 2 parts of the snapshots; 3 logs of 6 entries.
+    assert copy_ahead(store, 1, 2) == 48
     assert copy_ahead(store, 1, 2) == 0
-    assert last_batches(store, 2) == {"orders": (None, None)}
+    assert newest_run(store, "") == 1, "what is copied ahead is no run to go on from"
     query.batches(1)
     copied: list[str] = []
     faults.at, faults.act = None, None
     original, store.copy = store.copy, lambda one: copied.append(one.target) or original(one)
     seeded = seed_run(store, 1, 2)
     assert seeded.batches["orders"] == (6, 6)
-    assert {key for key in copied if "/state/" in key} == {
-        f"run-2/queries/orders/{query.file(7, part, 'changelog')}{suffix}"
-        for part in (0, 1)
-        for suffix in ("", ".crc")
-    }
+    changelogs = (query.file(7, part, "changelog") for part in (0, 1))
+    added = {f"{file}{suffix}" for file in changelogs for suffix in ("", ".crc")}
+    added |= {f"{log}/6" for log in ("offsets", "commits", "sources/0")}
+    told = {key.removeprefix("run-2/queries/orders/") for key in copied}
+    assert {key for key in told if key.startswith(("offsets/", "commits/", "sources/", "state/"))} == added
     assert copy_ahead(store, 1, 2) == 0, "the run is seeded"
+
+
+def test_what_the_source_purged_since_it_was_copied_ahead_does_not_stay(store: Store) -> None:
+    query = FakeQuery(store=store).batches(4)
+    copy_ahead(store, 1, 2)
+    store.delete_many(["run-1/queries/orders/offsets/0", "run-1/queries/orders/commits/0"])
+    query.batches(1)
+    seed_run(store, 1, 2)
+    assert logs(store, "run-2/queries/orders") == logs(store, "run-1/queries/orders")
+    assert last_batches(store, 2) == {"orders": (4, 4)}
 
 
 def test_nothing_is_copied_into_a_run_that_is_in_use(store: Store) -> None:
