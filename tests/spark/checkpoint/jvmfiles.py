@@ -67,8 +67,8 @@ class JvmFiles:
             stream.cancel()
             raise
 
-    def read(self, relative: str) -> bytes:
-        stream = self.manager().open(self.path(relative))
+    def read(self, relative: str, manager: Any | None = None) -> bytes:
+        stream = (manager or self.manager()).open(self.path(relative))
         try:
             return bytes(
                 self.jvm.org.apache.hadoop.thirdparty.com.google.common.io.ByteStreams.toByteArray(stream)

@@ -40,9 +40,11 @@ final class ObjectFiles implements CheckpointFiles {
     private final FileSystem fs;
     private final String writer;
     private final UnwantedFiles unwanted = new UnwantedFiles();
+    private final Changelogs changelogs;
 
     ObjectFiles(FileSystem fs, Configuration conf) {
         this.fs = fs;
+        this.changelogs = new Changelogs(fs);
         this.writer = conf.get("headrace.writer.id", "unnamed");
     }
 
@@ -64,7 +66,7 @@ final class ObjectFiles implements CheckpointFiles {
 
     @Override
     public FSDataInputStream open(Path path) throws IOException {
-        return fs.open(path);
+        return Changelogs.holds(path) ? changelogs.open(path) : fs.open(path);
     }
 
     @Override
