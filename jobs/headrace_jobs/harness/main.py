@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import logging
 import os
 import sys
@@ -23,6 +24,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--run-file", type=Path, required=True, help="what to run; written by the operator")
     arguments = parser.parse_args(argv)
     keeper = keep_log()
+    print_whole_lines()
     _log_to_stderr()
     log = logging.getLogger("headrace")
     try:
@@ -37,6 +39,13 @@ def main(argv: list[str] | None = None) -> int:
     if keeper is not None:
         keeper.finish()  # with us the whole container ends, and with it whoever passes the log on
     return Reason.INTERNAL_ERROR.exit_code
+
+
+def print_whole_lines() -> None:
+    """Unbuffered, each argument of a print is a write of its own, and the JVM's lines come in between."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, write_through=False)
 
 
 def _read_token(run_file: RunFile) -> str:

@@ -119,4 +119,4 @@ def test_an_error_in_foreach_batch_tells_sparks_class_and_the_users_line(drive):
     assert end["userFrame"]["line"] == 7
     assert end["userFrame"]["code"] == 'frame.join(frame.sparkSession.table("prices"), "value").count()'
     assert "`prices` cannot be found" in end["message"]
-    assert "the script was told: StreamingQueryException" in driver.log()
+    assert "the script was told: StreamingQueryException\n" in driver.log(), driver.log()

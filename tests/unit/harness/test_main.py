@@ -1,6 +1,7 @@
 """What goes wrong before there is a driver is said, and said to the end."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -26,3 +27,25 @@ def test_a_driver_that_cannot_begin_says_why_before_its_container_ends(tmp_path:
     assert done.returncode == 70
     assert "the driver could not begin" in done.stderr
     assert "Address already in use" in done.stderr
+
+
+PRINTS = """
+from headrace_jobs.harness.main import print_whole_lines
+print_whole_lines()
+print("one", "line", 1)
+print("no end yet", end="")
+print(", and its end")
+"""
+
+
+def test_a_printed_line_is_written_at_once_so_that_no_other_comes_in_between():
+    """In a pipe of packets, what was written as one is read as one."""
+    read, write = os.pipe2(os.O_DIRECT)
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    try:
+        subprocess.run([sys.executable, "-c", PRINTS], stdout=write, env=environment, check=True, timeout=60)
+        assert os.read(read, 4096) == b"one line 1\n"
+        assert os.read(read, 4096) == b"no end yet, and its end\n"
+    finally:
+        os.close(read)
+        os.close(write)
