@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -135,6 +136,7 @@ class Activation:
                 progress = query.java.lastProgress()
                 if progress is not None:
                     self.first_batches[name] = progress.batchId()
+                    log.info("query %s: %s", name, told_batch(json.loads(progress.json())))
                 if progress is not None or not query.isActive:
                     del waiting[name]
             time.sleep(_LOOK_SECONDS)
@@ -143,6 +145,15 @@ class Activation:
 
     def _timed(self, name: str) -> _Timer:
         return _Timer(self, name)
+
+
+def told_batch(progress: dict[str, Any]) -> str:
+    """Where the time of a batch went, the longest first: of the first one it is most of the handover."""
+    parts = sorted(progress["durationMs"].items(), key=lambda part: -part[1])
+    times = ", ".join(f"{name} {ms / 1000:.2f} s" for name, ms in parts if ms > 0)
+    loads = [operator.get("customMetrics", {}) for operator in progress["stateOperators"]]
+    replayed = sum(one.get("rocksdbNumReplayChangelogFiles", 0) for one in loads)
+    return f"batch {progress['batchId']} took {times}; {replayed} changelogs of the state were replayed"
 
 
 class _Timer:

@@ -49,7 +49,15 @@ from headrace.local.preflight import missing
 from headrace.local.processes import start_driver
 from headrace.local.runfile import attempt_environment, run_file
 from headrace.local.start_point import find_savepoint, s3_options
-from headrace_jobs.store import Seed, directory_url, newest_run, open_store, read_seed, seed_after_trial, seed_run
+from headrace_jobs.store import (
+    Seed,
+    directory_url,
+    newest_run,
+    open_store,
+    read_seed,
+    seed_after_trial,
+    seed_run,
+)
 from headrace_jobs.store.savepoints import seed_from
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headrace_jobs.harness.activation import Activation
+from headrace_jobs.harness.activation import Activation, told_batch
 from headrace_jobs.harness.assignment import Assignment
 from headrace_jobs.harness.control import Fenced
 from headrace_jobs.harness.endings import ApplicationEnded
@@ -55,6 +55,9 @@ class FakeJava:
 
     def batchId(self) -> int:
         return 6
+
+    def json(self) -> str:
+        return json.dumps({"batchId": 6, "durationMs": {}, "stateOperators": []})
 
 
 @dataclass
@@ -201,3 +204,19 @@ def test_what_fails_after_the_claim_ends_the_attempt_as_any_other(rehearsal):
     assert event.error is rehearsal.registry.fault
     assert activation.state == "Starting"
     assert not rehearsal.assignment.rehearsing
+
+
+def test_where_the_time_of_the_first_batch_went_is_told():
+    progress = {
+        "batchId": 7,
+        "durationMs": {"queryPlanning": 120, "addBatch": 2300, "getBatch": 0, "triggerExecution": 2500},
+        "stateOperators": [
+            {"customMetrics": {"rocksdbNumReplayChangelogFiles": 40}},
+            {"customMetrics": {"rocksdbNumReplayChangelogFiles": 2}},
+            {},
+        ],
+    }
+    assert told_batch(progress) == (
+        "batch 7 took triggerExecution 2.50 s, addBatch 2.30 s, queryPlanning 0.12 s;"
+        " 42 changelogs of the state were replayed"
+    )
