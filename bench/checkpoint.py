@@ -157,6 +157,8 @@ def session(server: S3Server) -> Any:
         f"{state}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
         f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
         f"{state}.checkpointFormatVersion": "2",
+        # As jobs have it. One JVM has one such thread: it is the same for both.
+        f"{state}.maintenanceInterval": "30s",
         # The times of a whole round are read at its end.
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
         **spark_conf(server.options()),

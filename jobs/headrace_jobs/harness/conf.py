@@ -44,6 +44,13 @@ _HOW_TO_REACH_S3 = "spark.hadoop.headrace.s3."
 # What Headrace sets unless the run file says otherwise.
 _DEFAULT_CONF: Mapping[str, str] = {
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+    # What was committed since the last snapshot is replayed when a state is loaded, one small file per batch.
+    # Spark makes snapshots once a minute: with a trigger of a second a restart would load sixty of them.
+    "spark.sql.streaming.stateStore.maintenanceInterval": "30s",
+    # Executors speak as loud as the driver. Their default tells of each task and of each file of the state:
+    # thousands of lines a minute, at the cost of the batches.
+    "spark.log.level": "WARN",
+    "spark.executor.syncLogLevel.enabled": "true",
     # A fast query may finish many batches between two polls of the agent, and each one is counted.
     "spark.sql.streaming.numRecentProgressUpdates": "500",
     # The progress bar is for terminals; in a log it is noise.

@@ -63,6 +63,12 @@ def test_our_jar_joins_the_users_jars():
     assert conf_of(**{"spark.jars": "a.jar,b.jar"})["spark.jars"] == "a.jar,b.jar,file:///headrace.jar"
 
 
+def test_executors_speak_as_loud_as_the_driver_and_as_loud_as_the_manifest_says():
+    assert conf_of()["spark.executor.syncLogLevel.enabled"] == "true"
+    assert conf_of()["spark.log.level"] == "WARN"
+    assert conf_of(**{"spark.log.level": "INFO"})["spark.log.level"] == "INFO"
+
+
 def test_defaults_give_way_to_the_manifest():
     assert conf_of()["spark.ui.showConsoleProgress"] == "false"
     assert conf_of(**{"spark.ui.showConsoleProgress": "true"})["spark.ui.showConsoleProgress"] == "true"
