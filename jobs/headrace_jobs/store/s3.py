@@ -24,6 +24,7 @@ from headrace_jobs.store.retry import RetryPolicy, with_retries
 from headrace_jobs.store.s3_credentials import FileCredentials
 from headrace_jobs.store.s3_errors import status_of, translated
 from headrace_jobs.store.s3_options import S3Options
+from headrace_jobs.store.s3_times import read_time
 
 log = logging.getLogger("headrace")
 
@@ -329,6 +330,7 @@ class S3Store:
 
 def _client(options: S3Options) -> Any:
     session = botocore.session.Session()
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=read_time)
     if options.credentials_file is not None:
         session._credentials = FileCredentials(options.credentials_file)  # type: ignore[attr-defined]
     return boto3.Session(botocore_session=session).client(
