@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from headrace.api import StreamSavepointStatus, Verification
+from headrace.core.clock import savepoint_without_future
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Sentence, progress_facts, stalled_facts
 from headrace.core.model import Problem
@@ -71,7 +72,8 @@ Question = Callable[[Context], Decision | None]
 def plan_savepoint(
     savepoint: Savepoint, status: StreamSavepointStatus, observed: SavepointObserved, now: datetime
 ) -> SavepointPlan:
-    context = Context(savepoint=savepoint, status=status, observed=observed, now=now)
+    begun = savepoint_without_future(status, now=now)
+    context = Context(savepoint=savepoint, status=begun, observed=observed, now=now)
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
     after = decision.status.model_copy(
         update={

@@ -81,14 +81,14 @@ def read_savepoint(manifest: Object) -> Savepoint | Problem:
 
 
 def look_at_savepoint(
-    cache: Cache, platform: Platform, manifest: Object, savepoint: Savepoint, *, memory: Memory, now: datetime
+    cache: Cache, platform: Platform, manifest: Object, savepoint: Savepoint, *, memory: Memory
 ) -> SavepointSight:
     key = (savepoint.namespace, savepoint.spec.job.name)
     pods: dict[Task, tuple[Object, ...]] = {
         task: tuple(_tries(cache, key, savepoint.uid, task)) for task in _TASKS
     }
     tries: dict[Task, list[KeeperTry]] = {
-        task: [_try(pod, now=now) for pod in asked_for(savepoint, task, each)] for task, each in pods.items()
+        task: [_try(pod, memory) for pod in asked_for(savepoint, task, each)] for task, each in pods.items()
     }
     refused = memory.keeper_problems.get(savepoint.uid)
     observed = SavepointObserved(
@@ -241,7 +241,7 @@ def asked_for(savepoint: Savepoint, task: Task, pods: Iterable[Object]) -> list[
     return [pod for pod in pods if task != "check" or label(pod, ASKED_LABEL) == wanted]
 
 
-def _try(pod: Object, *, now: datetime) -> KeeperTry:
+def _try(pod: Object, memory: Memory) -> KeeperTry:
     status = pod.get("status", {})
     phase = {
         "Succeeded": KeeperPhase.SUCCEEDED,
@@ -256,7 +256,7 @@ def _try(pod: Object, *, now: datetime) -> KeeperTry:
         words=keeper_result(pod, KEEPER_CONTAINER) if ended else {},
         ended_at=finished_at(pod),
         waiting=Problem(waiting.reason, f"{name_of(pod)} waits: {waiting.message}") if waiting else None,
-        lost=is_lost(pod, now=now),
+        lost=is_lost(pod, memory),
     )
 
 

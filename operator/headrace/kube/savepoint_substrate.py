@@ -50,8 +50,8 @@ class SavepointSubstrate:
     memory: Memory
     keepers: Keepers
 
-    async def observe(self, manifest: Object, savepoint: Savepoint, *, now: datetime) -> SavepointSight:
-        sight = look_at_savepoint(self.cache, self.platform, manifest, savepoint, memory=self.memory, now=now)
+    async def observe(self, manifest: Object, savepoint: Savepoint) -> SavepointSight:
+        sight = look_at_savepoint(self.cache, self.platform, manifest, savepoint, memory=self.memory)
         takers = [pod for pod in sight.pods["take"] if not has_ended(pod) and not is_leaving(pod)]
         ip = takers[-1].get("status", {}).get("podIP") if takers else None
         if not ip or savepoint.deleting:
@@ -108,7 +108,7 @@ class SavepointSubstrate:
             vain = [pod for pod in under_way if waits_in_vain(pod, GENERATION_LABEL, made_from)]
             await remove_pods(self.api, savepoint.namespace, vain)
             return
-        if (number := next_try(tries, now=now)) is None:
+        if (number := next_try(tries, self.memory)) is None:
             return
         left = _seconds_left(savepoint, status, now) if action.task == "take" else None
         work = SavepointWork(

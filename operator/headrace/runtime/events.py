@@ -65,7 +65,8 @@ class EventRecorder:
         """Never in the way: an Event that cannot be written is a line in the log."""
         name = _name(about, sentence)
         told = self._told.get(name)
-        if told is not None and now - told.at < _OLD_NEWS:
+        # A clock that was put back must not silence it until it comes to where it was.
+        if told is not None and abs(now - told.at) < _OLD_NEWS:
             return
         self._told[name] = _Told(count=1 if told is None else told.count + 1, at=now)
         namespace = about["metadata"]["namespace"]

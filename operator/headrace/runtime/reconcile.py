@@ -158,7 +158,7 @@ class Reconciler:
         await self._say(manifest, made.says)
         refused = None
         try:
-            await self._act(manifest, job, made, sight, now, proven=proven)
+            await self._act(manifest, job, made, sight, proven=proven)
         except StartRefused as refusal:
             refused = str(refusal)
         return Outcome(
@@ -199,9 +199,7 @@ class Reconciler:
         )
         return sight, plan(job, status, heard, now)
 
-    async def _act(
-        self, manifest: Object, job: Job, made: Plan, sight: Sight, now: datetime, *, proven: bool
-    ) -> None:
+    async def _act(self, manifest: Object, job: Job, made: Plan, sight: Sight, *, proven: bool) -> None:
         """`proven`: the server has just confirmed that the job is as it was read, by taking its status."""
         unneeded = [] if job.paused else list(leftovers(job, made.status, sight.found))
         if (made.actions or unneeded) and not proven:
@@ -209,7 +207,7 @@ class Reconciler:
         for action in made.actions:
             self._make_sure_to_lead()
             log.debug("%s/%s: %s", job.namespace, job.name, type(action).__name__)
-            await self.substrate.perform(manifest, job, made.status, sight, action, now=now)
+            await self.substrate.perform(manifest, job, made.status, sight, action)
         if job.paused:
             return
         self._make_sure_to_lead()

@@ -55,7 +55,7 @@ class SavepointReconciler:
         savepoint = read_savepoint(manifest)
         if isinstance(savepoint, Problem):
             return await self._reject(manifest, status, savepoint, now)
-        sight = await self.substrate.observe(manifest, savepoint, now=now)
+        sight = await self.substrate.observe(manifest, savepoint)
         made = plan_savepoint(savepoint, status, sight.observed, now)
         wrote = await self._write_status(manifest, made.status)
         await self._say(manifest, made.says, now)

@@ -206,6 +206,7 @@ def test_a_driver_on_a_lost_node_is_waited_for_and_there_is_a_way_out():
     stamp = cluster.moment.isoformat().replace("+00:00", "Z")
     cluster.api.set(cluster.driver_place(), {"metadata": {"deletionTimestamp": stamp}})
     cluster.delete_job()
+    cluster.pass_once()
     cluster.later(300)
     for _ in range(5):
         cluster.pass_once()
