@@ -2,8 +2,11 @@
 
 The clock of an operator may have been wrong when it wrote them, and been put right since; or the operator
 that goes on runs on another node. Taken as they are, what is measured from them would not come to an end
-before the clock has come that far: a day later, say. So they count from now, at the latest. The other way
-round, a clock that leaps forward cuts waits short, which does no harm.
+before the clock has come that far: a day later, say. So they count from now, at the latest.
+
+The other way round, a clock that leaps forward cuts short what is measured so: a wait, a look at a new run,
+the time that a new run has to start. Nothing is lost by it; at worst an edit is taken back and has to be made
+again. What would do harm is measured otherwise (`Memory.clock`).
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from headrace.api import Restart, Restarts, StreamJobStatus, StreamSavepointStatus
+from headrace.api import Restart, Restarts, StreamJobStatus
 from headrace.core.restarts import wait_before_next
 
 Part = TypeVar("Part", bound=BaseModel)
@@ -38,10 +41,6 @@ def without_future(status: StreamJobStatus, policy: Restart, *, now: datetime) -
         executors=_begun(status.executors, now, "decided_at"),
         restarts=_in_time(status.restarts, policy, now),
     )
-
-
-def savepoint_without_future(status: StreamSavepointStatus, *, now: datetime) -> StreamSavepointStatus:
-    return _begun(status, now, "started_at")
 
 
 def _begun(part: Part, now: datetime, *names: str) -> Part:

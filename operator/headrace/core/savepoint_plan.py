@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from headrace.api import StreamSavepointStatus, Verification
-from headrace.core.clock import savepoint_without_future
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Sentence, progress_facts, stalled_facts
 from headrace.core.model import Problem
@@ -72,8 +71,7 @@ Question = Callable[[Context], Decision | None]
 def plan_savepoint(
     savepoint: Savepoint, status: StreamSavepointStatus, observed: SavepointObserved, now: datetime
 ) -> SavepointPlan:
-    begun = savepoint_without_future(status, now=now)
-    context = Context(savepoint=savepoint, status=begun, observed=observed, now=now)
+    context = Context(savepoint=savepoint, status=status, observed=observed, now=now)
     decision = next(decided for question in QUESTIONS if (decided := question(context)) is not None)
     after = decision.status.model_copy(
         update={
@@ -277,7 +275,7 @@ def _carry_on(context: Context, work: RunKeeper, doing: str) -> Decision:
     if (broken := final_word(tries[-1] if tries else None)) is not None:
         return give_up(context, broken)
     trouble = trouble_with(context, work.task)
-    if context.deadline is not None and context.now > context.deadline:
+    if context.is_over_time:
         limit = f"it took longer than spec.timeLimit, {context.savepoint.spec.time_limit}"
         return give_up(context, Problem("TimeLimit", f"{limit}: {trouble.message}" if trouble else limit))
     told = replace(context, status=_with_progress(context))

@@ -78,6 +78,8 @@ class Memory:
     drain_asked_at: Recent[str, float] = field(default_factory=Recent[str, float])
     # Since when a pod, by its uid, has been told to go.
     leaving_since: Recent[str, float] = field(default_factory=Recent[str, float])
+    # Since when a savepoint, by its uid, has been being taken.
+    taking_since: Recent[str, float] = field(default_factory=Recent[str, float])
     # Since when a try of a keeper, by the uid of its pod, has been over.
     over_since: Recent[str, float] = field(default_factory=Recent[str, float])
     # Jobs, by uid, that are known to have no PodDisruptionBudget: most have none, and need no look.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from headrace.core.actions import RestoreRun, SeedRun
 from headrace.core.manifests import Platform, Seeding, seeding_pod
 from headrace.core.manifests.ownership import REVISION_LABEL

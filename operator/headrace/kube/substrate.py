@@ -59,6 +59,7 @@ from headrace.kube.sight import Sight, agent_address, look
 from headrace.kube.starting import (
     StartRefused,
     candidate,
+    disarm,
     driver_attempt,
     lookout,
     pin_of,
@@ -107,7 +108,7 @@ class KubeSubstrate:
         sight: Sight,
         action: Action,
     ) -> None:
-        """`manifest` is the StreamJob as it was looked at, `status` the one that names the action.
+        """`manifest` is the StreamJob with the status that names the action, `status` is that status.
 
         Raises StartRefused where the platform refuses.
         """
@@ -117,7 +118,7 @@ class KubeSubstrate:
             case SeedRun() | RestoreRun():
                 await seed(self.api, self.platform, job, sight.found, action, memory=self.memory)
             case StartAttempt():
-                await self._start(job, status, sight, action)
+                await self._start(manifest, job, status, sight, action)
             case StartCandidate() | StopCandidate() | ActivateCandidate():
                 await self._candidate(job, status, sight, action)
             case DrainAttempt():
@@ -251,14 +252,17 @@ class KubeSubstrate:
             code=sight.sources.files,
         )
 
-    async def _start(self, job: Job, status: StreamJobStatus, sight: Sight, action: StartAttempt) -> None:
+    async def _start(
+        self, manifest: Object, job: Job, status: StreamJobStatus, sight: Sight, action: StartAttempt
+    ) -> None:
         number = (action.run, action.attempt)
         if number in sight.found.drivers:
             return  # started before, by us or by one that was killed: it is observed, not started again
         try:
             pin = pin_of(job, sight.found, action.run)
             attempt = driver_attempt(job, status, pin, number, epoch=action.epoch)
-            await start(self.api, self.tokens, self.platform, attempt, found=sight.found)
+            await disarm(self.api, job, sight.found, but=number)
+            await start(self.api, self.tokens, self.platform, attempt, found=sight.found, looked_at=manifest)
         except StartRefused as refused:
             self.memory.start_problems[(job.uid, *number)] = refused.problem
             raise

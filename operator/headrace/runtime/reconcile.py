@@ -154,7 +154,8 @@ class Reconciler:
     async def _pass(self, manifest: Object, job: Job, status: StreamJobStatus) -> Outcome:
         now = self.now()
         sight, made = await self._decide(job, status, now)
-        proven = await self._write_status(manifest, made.status)
+        written = await self._write_status(manifest, made.status)
+        proven, manifest = written is not None, written or manifest
         await self._say(manifest, made.says)
         refused = None
         try:
@@ -237,14 +238,13 @@ class Reconciler:
         await self._say(manifest, (Sentence(problem.reason, problem.message),))
         return Outcome(status=after, recheck_after=recheck_after)
 
-    async def _write_status(self, manifest: Object, status: StreamJobStatus) -> bool:
-        """Whether there was anything to write."""
+    async def _write_status(self, manifest: Object, status: StreamJobStatus) -> Object | None:
+        """The job as it is by then; None where there was nothing to write."""
         patch = status_patch(manifest, status.to_manifest())
         if patch is None:
-            return False
+            return None
         self._make_sure_to_lead()
-        await self.api.patch(STREAM_JOBS, *_key(manifest), patch, subresource="status")
-        return True
+        return await self.api.patch(STREAM_JOBS, *_key(manifest), patch, subresource="status")
 
     async def _make_sure_it_is(self, manifest: Object) -> None:
         """An act that the status has named before may be long over for everybody but a cache."""

@@ -33,7 +33,7 @@ from headrace.kube.savepoint_substrate import SavepointSubstrate
 from headrace.kube.substrate import KubeSubstrate
 from headrace.runtime.events import EventRecorder
 from headrace.runtime.health import Health
-from headrace.runtime.leading import NoLongerLeader
+from headrace.runtime.leading import LeadingApi, NoLongerLeader
 from headrace.runtime.reconcile import Outcome, Reconciler
 from headrace.runtime.relist import Relists
 from headrace.runtime.savepoints import SavepointReconciler
@@ -97,7 +97,7 @@ class FakeCluster:
     def new_operator(self) -> Reconciler:
         """A fresh process: it knows nothing but what it can read."""
         cache = Cache()
-        api = RememberingApi(self.api, cache)
+        api = RememberingApi(LeadingApi(self.api, lambda: self.leads), cache)
         # What lasts is measured by a clock that is never put right.
         memory = Memory(clock=lambda: self.moment.timestamp())  # noqa: PLW0108 (it moves)
         substrate = KubeSubstrate(api, self.agents, AgentTokens(b"key" * 8), PLATFORM, cache, memory)
@@ -118,6 +118,15 @@ class FakeCluster:
         )
         self.relist(operator)
         return operator
+
+    # What a process of the operator consists of.
+    parts = ("operator", "savepointer")
+
+    def process(self) -> dict[str, Any]:
+        return {part: getattr(self, part) for part in self.parts}
+
+    def run_as(self, process: dict[str, Any]) -> None:
+        vars(self).update(process)
 
     def operator_now(self) -> datetime:
         return self.moment + self.clock_error
@@ -273,6 +282,8 @@ class FakeCluster:
         if ended_of(pod) is not None:
             return
         if pod.get("status") is None:
+            if not self._is_mounted(pod):
+                return  # as long as what it mounts is not there, no container starts
             if not behaviour(self, pod).startswith("never"):
                 self._start_driver(place, pod, number)
             elif pod["metadata"].get("deletionTimestamp"):
@@ -290,6 +301,10 @@ class FakeCluster:
             self._come_up(place, pod, agent)
         elif agent is not None and agent.phase == "Running":
             self._make_a_batch(place, pod, agent)
+
+    def _is_mounted(self, pod: Object) -> bool:
+        name = pod["metadata"]["name"]
+        return "run.json" in self.api.of(CONFIG_MAPS).get(name, {}).get("data", {})
 
     def _candidate_works(self, place: Place, pod: Object) -> None:
         """Comes up, and then says what it found, or waits."""
@@ -411,7 +426,7 @@ class FakeCluster:
             "finishedAt": stamp,
         }
         if not self.seed_fails:
-            assert not self.live_drivers(), "state copied under a live writer"
+            assert not self.writers(), "state copied under a live writer"
             words["seed"] = self._seed(pod["spec"]["containers"][0]["command"])
             terminated["message"] = json.dumps(words)
         phase = "Failed" if self.seed_fails else "Succeeded"
@@ -445,7 +460,7 @@ class FakeCluster:
                 running = {"name": "driver", "state": {"running": {}}}
                 self.api.set(place, {"status": {"phase": "Running", "containerStatuses": [running]}})
         elif pod["status"]["phase"] == "Running" and self.lookout_says is not None:
-            assert not self.live_drivers(), "somebody looks for a job that is awake"
+            assert not self.writers(), "somebody looks for a job that is awake"
             words = self.lookout_says
             terminated = {"exitCode": 0 if words else 1, "message": json.dumps(words) if words else "Killed"}
             state = {"name": "driver", "state": {"terminated": terminated}}
@@ -466,8 +481,9 @@ class FakeCluster:
         if not self.deletion_fails:
             command = pod["spec"]["containers"][0]["command"]
             self.removed.append(" ".join(flag for flag in command if flag.startswith(("--store", "--lin"))))
-            roles = [pod["metadata"]["labels"]["headrace.dev/role"] for pod in self.api.of(PODS).values()]
-            assert not self.live_drivers(), "checkpoints removed under a live writer"
+            labels = [pod["metadata"].get("labels", {}) for pod in self.api.of(PODS).values()]
+            assert not self.writers(), "checkpoints removed under a live writer"
+            roles = [each.get("headrace.dev/role") for each in labels]
             assert "executor" not in roles, "checkpoints removed under executors"
             self.claims.clear()
         terminated = {

@@ -264,9 +264,10 @@ class FakeApi:
         return place
 
     def _check_version(self, place: Place, body: Object) -> None:
-        wanted = body["metadata"].get("resourceVersion") if "metadata" in body else None
-        if wanted is not None and wanted != self.objects[place]["metadata"]["resourceVersion"]:
-            raise Conflict(f"{place[2]}: the object has been modified")
+        wanted, there = body.get("metadata", {}), self.objects[place]["metadata"]
+        for key in ("resourceVersion", "uid"):
+            if wanted.get(key, there[key]) != there[key]:
+                raise Conflict(f"{place[2]}: the object has been modified, or is another one")
 
     def _change(self, place: Place, after: Object, *, by_cluster: bool = False) -> Object:
         before = self.objects[place]

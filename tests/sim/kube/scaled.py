@@ -119,6 +119,8 @@ class ScaledCluster(FakeCluster):
         )
         self.steps(4)
 
+    parts = (*FakeCluster.parts, "metrics", "scaling", "monitor")
+
     def new_operator(self) -> Reconciler:
         operator = super().new_operator()
         self.metrics = JobMetrics(self.operator_now)

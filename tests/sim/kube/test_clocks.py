@@ -192,6 +192,20 @@ def test_savepoints_go_on_when_a_clock_was_put_back():
     assert len(cluster.api.of(STREAM_SAVEPOINTS)) >= before + 2
 
 
+@pytest.mark.parametrize("error", [DAY, -DAY])
+def test_a_savepoint_has_the_time_that_its_limit_gives_it(error: timedelta):
+    """A leap of the clock would else fail a copy that goes well, and hold the upgrade that waits for it."""
+    cluster = running()
+    cluster.create_savepoint("manual", timeLimit="10m")
+    cluster.savepoint_store.frozen = True
+    ticks(cluster, 3)
+    cluster.clock_error = error
+    ticks(cluster, 3)
+    assert cluster.savepoint("manual").failed_at is None
+    ticks(cluster, 3, seconds=300)
+    assert cluster.savepoint("manual").failed_at is not None
+
+
 @pytest.mark.parametrize("error", [HOUR, -HOUR])
 def test_a_copy_of_state_that_failed_is_tried_again_after_its_wait_and_not_before(error: timedelta):
     """Keepers end in the time of their nodes."""

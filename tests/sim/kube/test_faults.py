@@ -1,14 +1,16 @@
 """The operator's own misfortunes: killed after any write, refused, unanswered, behind the times, doubled."""
 
 import copy
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES, STATEFUL_SETS
 from tests.sim.kube.cluster import FakeCluster
+from tests.sim.kube.troubles import Troubles
 
 BACKOFF = {"backoff": {"min": "2s", "max": "8s"}}
 SPEC = {"application": {"file": "job.py"}, "restart": BACKOFF}
@@ -186,34 +188,14 @@ def test_back_to_what_it_was_is_as_if_nothing_had_been():
     assert made(bad, good)["revision"] == made(good)["revision"]
 
 
-class AnyLife(RuleBasedStateMachine):
+class AnyLife(Troubles):
     @initialize()
     def begin(self):
-        self.cluster = FakeCluster(SPEC)
+        self.befall(FakeCluster(SPEC))
 
     @rule()
     def operator_passes(self):
         self.cluster.pass_once()
-
-    @rule(writes=st.integers(0, 4))
-    def operator_is_killed_in_a_pass(self, writes):
-        self.cluster.api.writes_left = writes
-        self.cluster.pass_once()
-        self.cluster.api.writes_left = None
-
-    @rule(faults=st.lists(st.sampled_from([None, "refused", "lost", "conflict", "quota"]), max_size=4))
-    def the_api_server_has_a_bad_moment(self, faults):
-        self.cluster.api.faults = faults
-        self.cluster.pass_once()
-        self.cluster.api.faults = []
-
-    @rule(pace=st.sampled_from([0, 1, 3, None]))
-    def the_watch_is_late_or_not(self, pace):
-        self.cluster.watch_pace = pace
-
-    @rule()
-    def the_watch_breaks_and_everything_is_listed(self):
-        self.cluster.relist()
 
     @rule()
     def kubelets_work(self):
@@ -257,11 +239,6 @@ class AnyLife(RuleBasedStateMachine):
         self.cluster.later(seconds)
 
     @invariant()
-    def never_two_writers(self):
-        assert len(self.cluster.writers()) <= 1
-        assert len(self.cluster.live_drivers()) <= 1
-
-    @invariant()
     def epochs_grow(self):
         epochs = [epoch for _, _, epoch in self.cluster.started]
         assert epochs == sorted(set(epochs))
@@ -283,15 +260,17 @@ class AnyLife(RuleBasedStateMachine):
 
     def teardown(self):
         """Left in peace, it comes to rest with what was last wanted, and then writes nothing."""
+        self.troubles_end()
         cluster = self.cluster
         cluster.api.set(cluster.job_place, {"metadata": {"annotations": {"headrace.dev/rollback": None}}})
         cluster.edit(application={"args": ["--last"]})
-        cluster.seed_fails, cluster.watch_pace = None, None
-        for agent in cluster.agents.by_uid.values():
-            agent.deaf = False
+        cluster.seed_fails = None
         cluster.later(600)
         cluster.edit(suspend=False)
+        since = cluster.moment
         cluster.settle(200)
+        assert cluster.moment - since < timedelta(hours=6)
+        self.there_are_never_two_writers()
         assert cluster.condition("Ready") == ("True", "Running")
         assert cluster.status.last_stable.run == cluster.status.run.number
         wanted = cluster.api.objects[cluster.job_place]

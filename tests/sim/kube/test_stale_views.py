@@ -16,15 +16,16 @@ def running() -> FakeCluster:
     return cluster
 
 
-def test_a_new_job_takes_one_pass_and_no_read_but_one():
-    """What it costs: the pods are listed once, before the first writer starts; nothing else is read."""
+def test_a_new_job_takes_one_pass_and_two_reads():
+    """What it costs: the pods are listed once, before it is decided that the first writer starts, and the job
+    is read just before it does; nothing else is read."""
     cluster = FakeCluster(SPEC)
     cluster.hear()
     cluster.api.rights.clear()
     cluster.watch_pace = 0
     cluster.pass_once()
     reads = {right for right in cluster.api.rights if right[0] in ("get", "list")}
-    assert reads == {("list", "pods")}
+    assert reads == {("list", "pods"), ("get", "streamjobs")}
     assert [write[:2] for write in cluster.api.writes] == [
         ("create", "configmaps"),
         ("patch", "streamjobs"),
