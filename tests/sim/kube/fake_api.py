@@ -41,6 +41,8 @@ class FakeApi:
     faults: list[str | None] = field(default_factory=list)
     # The same for reads, gets and lists: None, "refused", "busy".
     read_faults: list[str | None] = field(default_factory=list)
+    # How often something was read.
+    reads: int = 0
     # After this many more writes, whoever makes the next one sleeps before it is carried out.
     sleeps_in: int | None = None
     # Reads answer from here: the past, as an API server behind a slow one would.
@@ -214,6 +216,7 @@ class FakeApi:
     # ---- inside -------------------------------------------------------------------------------------
 
     def _read_fails(self) -> None:
+        self.reads += 1
         fault = self.read_faults.pop(0) if self.read_faults else None
         if fault is not None:
             raise _UNANSWERED[fault]()

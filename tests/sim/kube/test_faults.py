@@ -78,15 +78,15 @@ def test_killed_after_the_kth_write_it_comes_to_the_same_end(k: int):
     assert outcome(cluster) == outcome(UNHARMED)
 
 
+FAULTS = ("refused", "lost", "conflict", "busy", "invalid")
+
+
 # Each fault at every fifth write, in turn; all of them at all writes take a minute.
 @pytest.mark.parametrize(
     ("fault", "writes"),
     [
-        *((fault, range(k, WRITES, 5)) for k, fault in enumerate(("refused", "lost", "conflict"))),
-        *(
-            pytest.param(fault, range(WRITES), marks=pytest.mark.full)
-            for fault in ("refused", "lost", "conflict")
-        ),
+        *((fault, range(k, WRITES, 5)) for k, fault in enumerate(FAULTS)),
+        *(pytest.param(fault, range(WRITES), marks=pytest.mark.full) for fault in FAULTS),
     ],
 )
 def test_any_single_write_may_fail(fault: str, writes: range):
@@ -95,6 +95,31 @@ def test_any_single_write_may_fail(fault: str, writes: range):
         cluster.api.faults = [*([None] * k), fault]
         story(cluster)
         assert outcome(cluster) == outcome(UNHARMED), f"{fault} at write {k}"
+
+
+@pytest.mark.parametrize("fault", ["refused", "busy"])
+def test_any_single_read_may_fail(fault: str):
+    for k in range(0, UNHARMED.api.reads, 3):
+        cluster = FakeCluster(SPEC)
+        cluster.api.read_faults = [*([None] * k), fault]
+        story(cluster)
+        assert outcome(cluster) == outcome(UNHARMED), f"{fault} at read {k}"
+
+
+def test_while_nothing_can_be_read_nothing_is_begun():
+    """A driver is gone, and nobody can tell for certain: no other one starts before somebody can."""
+    cluster = FakeCluster(SPEC)
+    cluster.settle()
+    cluster.api.remove(cluster.driver_place())
+    cluster.api.read_faults = ["refused"] * 1000
+    for _ in range(10):
+        cluster.pass_once()
+        cluster.kubelets_work()
+        cluster.later(30)
+    assert cluster.started == [(1, 1, 1)]
+    cluster.api.read_faults = []
+    cluster.settle()
+    assert cluster.started == [(1, 1, 1), (1, 2, 2)]
 
 
 def test_a_quarter_of_all_writes_may_fail():

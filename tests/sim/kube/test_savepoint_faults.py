@@ -111,14 +111,14 @@ def test_killed_after_the_kth_write_it_comes_to_the_same_end(k: int):
     rests(cluster)
 
 
+FAULTS = ("refused", "lost", "conflict", "busy", "invalid")
+
+
 @pytest.mark.parametrize(
     ("fault", "writes"),
     [
-        *((fault, range(k, WRITES, 7)) for k, fault in enumerate(("refused", "lost", "conflict"))),
-        *(
-            pytest.param(fault, range(WRITES), marks=pytest.mark.full)
-            for fault in ("refused", "lost", "conflict")
-        ),
+        *((fault, range(k, WRITES, 9)) for k, fault in enumerate(FAULTS)),
+        *(pytest.param(fault, range(WRITES), marks=pytest.mark.full) for fault in FAULTS),
     ],
 )
 def test_any_single_write_may_fail(fault: str, writes: range):

@@ -1,6 +1,7 @@
 """The cache behind the times: late, cut off, or of the past. Nothing that it leads to may do harm."""
 
 import copy
+from random import Random
 
 import pytest
 
@@ -122,6 +123,17 @@ def test_what_was_deleted_in_a_gap_of_the_watch_is_found_missing_by_the_next_lis
     assert len(cluster.live_drivers()) == 1
     wanted = [(1, 1, 1), (1, 2, 2)] if resource is PODS else [(1, 1, 1)]
     assert cluster.started == wanted
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_watch_that_tells_twice_and_out_of_order_changes_nothing_in_the_end(seed: int):
+    """Some news come late, some again, some long after the fact."""
+    cluster = FakeCluster(SPEC)
+    cluster.disorder.chance = Random(seed)
+    story(cluster)
+    assert (cluster.started, cluster.seeds) == (UNHARMED.started, UNHARMED.seeds)
+    assert cluster.condition("Ready") == UNHARMED.condition("Ready")
+    assert cluster.live_drivers() == UNHARMED.live_drivers()
 
 
 @pytest.mark.parametrize("pace", [1, 2, 3, 5])
