@@ -36,6 +36,10 @@ test-unit: setup ## Pure rules, in seconds
 test-sim: setup ## The lifecycle against a fake substrate: faults, crashes, hypothesis
 	$(PYTEST) tests/sim -m 'not full'
 
+.PHONY: test-sim-full
+test-sim-full: setup ## The long rest of test-sim: a kill after every write, every fault, long lives
+	$(PYTEST) tests/sim
+
 .PHONY: test-spark
 test-spark: setup ## Real Spark on this machine: harness, checkpoints, headrace dev, demo
 	$(PYTEST) tests/spark -m 'not full'

@@ -1,6 +1,7 @@
 """Killed anywhere, the operator's successor comes to the same end; and there are never two writers."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -161,6 +162,11 @@ class AnyLife(RuleBasedStateMachine):
     def time_passes(self, seconds):
         self.world.later(seconds)
 
+    @rule(seconds=st.sampled_from([-5, 5, -3600, 3600, -86_400, 86_400]))
+    def the_clock_is_put_right_or_wrong(self, seconds):
+        """Of the operator alone: nothing happens meanwhile."""
+        self.world.later(seconds)
+
     @invariant()
     def at_most_one_writer(self):
         assert sum(d.live for d in self.world.drivers) <= 1
@@ -218,7 +224,10 @@ class AnyLife(RuleBasedStateMachine):
         world.detach(False)
         world.ask_rollback(None)
         world.edit(suspend=False)
+        since = world.now
         world.settle(200)
+        # Whatever the clock was when things began.
+        assert world.now - since < timedelta(hours=12)
         assert world.status.state == "Running"
         assert world.status.last_stable.run == world.status.run.number
         assert world.status.observed_generation == world.job.generation

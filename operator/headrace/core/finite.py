@@ -22,7 +22,11 @@ def next_start(trigger: Trigger, after: datetime) -> datetime | None:
 
 
 def with_completion(trigger: Trigger, status: StreamJobStatus, *, at: datetime) -> StreamJobStatus:
-    return status.model_copy(update={"completed_at": at, "next_start_at": next_start(trigger, at)})
+    """`at` may be by the clock of a node, which may be behind ours: what was due before the attempt began is
+    what it began for, and must not be due again."""
+    began = status.run.attempt.started_at if status.run is not None and status.run.attempt else None
+    after = max(at, began or at)
+    return status.model_copy(update={"completed_at": at, "next_start_at": next_start(trigger, after)})
 
 
 def due_at(job: Job, status: StreamJobStatus, *, now: datetime) -> datetime | None:

@@ -52,6 +52,7 @@ from headrace.core import (
 )
 from headrace.core.actions import AbandonAttempt, DrainAttempt, PinRun
 from headrace.core.changes import classify
+from headrace.core.clock import without_future
 from headrace.core.collecting import collect_orphans
 from headrace.core.conditions import Fact, with_facts
 from headrace.core.decision import Context, Decision, Plan, progress_facts, stalled, stalled_facts
@@ -66,7 +67,8 @@ Question = Callable[[Context], Decision | None]
 
 
 def plan(job: Job, status: StreamJobStatus, observed: Observed, now: datetime) -> Plan:
-    context = Context(job=job, status=status, observed=observed, now=now)
+    begun = without_future(status, job.spec.restart, now=now)
+    context = Context(job=job, status=begun, observed=observed, now=now)
     context = upgrade.without_taken_back(rollback.without_answered_rejection(context))
     context = second_chance.without_doubted(second_chance.with_doubt(context))
     context = warm.with_seed_seen(upgrade.without_lost_code(context))

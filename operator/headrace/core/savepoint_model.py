@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -94,6 +94,8 @@ class SavepointObserved:
 
     # How far the copy is; None where nobody tells.
     copied_percent: int | None = None
+    # How long it has been under way, as far as this operator has seen.
+    under_way: timedelta = timedelta(0)
     in_use_by: tuple[str, ...] = ()
     # A job that has started from it.
     restored_by: str | None = None

@@ -275,7 +275,7 @@ def _carry_on(context: Context, work: RunKeeper, doing: str) -> Decision:
     if (broken := final_word(tries[-1] if tries else None)) is not None:
         return give_up(context, broken)
     trouble = trouble_with(context, work.task)
-    if context.deadline is not None and context.now > context.deadline:
+    if context.is_over_time:
         limit = f"it took longer than spec.timeLimit, {context.savepoint.spec.time_limit}"
         return give_up(context, Problem("TimeLimit", f"{limit}: {trouble.message}" if trouble else limit))
     told = replace(context, status=_with_progress(context))

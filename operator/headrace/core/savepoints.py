@@ -112,10 +112,12 @@ def due_by_schedule(
     """`since` is when the job first ran; `moves` is whether it has committed anything since the last one."""
     if not moves or any(one.phase is Phase.TAKING for one in known):
         return None
-    at = next_look(policy, known, since=since, next_time=next_time)
+    at = next_look(policy, known, since=since, now=now, next_time=next_time)
     if at is None or at > now or policy.schedule is None:
         return None
     latest = _latest_time(policy.schedule, now, next_time) or at
+    if any(one.cause == "Schedule" and one.name.endswith(_time_in_name(latest)) for one in known):
+        return None  # it was dated by a server whose clock differs from ours
     message = f"the schedule {policy.schedule} asks for one at {_clock(latest)}, none since then"
     return Due(at=latest, message=message)
 
@@ -133,12 +135,15 @@ def _latest_time(cron: str, now: datetime, next_time: NextTime) -> datetime | No
 
 
 def next_look(
-    policy: Savepoints, known: Sequence[Known], *, since: datetime, next_time: NextTime
+    policy: Savepoints, known: Sequence[Known], *, since: datetime, now: datetime, next_time: NextTime
 ) -> datetime | None:
     """When the schedule is to be asked again; None without one."""
     if policy.schedule is None:
         return None
-    last = max((one.began_at for one in known if one.cause == "Schedule"), default=since)
+    # Savepoints are dated by the server. One that lies ahead of our clock does not put the next one off until
+    # our clock comes there.
+    times = [one.began_at for one in known if one.cause == "Schedule" and one.began_at <= now]
+    last = max(times, default=since)
     return next_time(policy.schedule, last)
 
 
@@ -182,7 +187,10 @@ def summary(
     ended = [one for one in known if one.phase is not Phase.TAKING and one.reason != "NothingToSave"]
     newest = max(ended, key=lambda one: (one.began_at, one.name), default=None)
     good = [one for one in known if one.phase is Phase.GOOD]
-    at = next_look(policy, good, since=since, next_time=next_time) if moves else None
+    # One that the server has dated ahead of our clock has been taken, whenever that was.
+    ahead = any(one.cause == "Schedule" and one.began_at > now for one in good)
+    asked = moves and not ahead
+    at = next_look(policy, good, since=since, now=now, next_time=next_time) if asked else None
     return Summary(
         last_good=newest_good(known),
         failed=newest is not None and newest.phase is Phase.FAILED,
@@ -337,7 +345,11 @@ def _clock(at: datetime) -> str:
 
 
 def scheduled_name(job: str, at: datetime) -> str:
-    return f"{job}-{at:%Y%m%d-%H%M}"
+    return f"{job}{_time_in_name(at)}"
+
+
+def _time_in_name(at: datetime) -> str:
+    return f"-{at:%Y%m%d-%H%M}"
 
 
 def step_name(job: str, step: Step, number: int, *, scope: str) -> str:

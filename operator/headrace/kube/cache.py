@@ -65,6 +65,7 @@ _METADATA = frozenset(
         "generation",
         "creationTimestamp",
         "deletionTimestamp",
+        "deletionGracePeriodSeconds",
         "finalizers",
         "labels",
         "ownerReferences",

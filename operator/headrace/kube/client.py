@@ -120,6 +120,8 @@ class KubeClient:
     server: str
     retries: Retries = Retries()
     observe: ObserveRequest = _unobserved
+    # Asked before anything is tried once more: an answer may have taken so long that it is not ours to ask.
+    may_retry: Callable[[], bool] = lambda: True
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Object:
@@ -221,6 +223,8 @@ class KubeClient:
                 raise error
             chance = random.random()  # noqa: S311 (spreads load, guards nothing)
             await self.sleep(self.retries.wait(failures, retry_after=retry_after, chance=chance))
+            if not self.may_retry():
+                raise error
 
     async def _once(
         self, method: str, path: str, body: Object | None, query: dict[str, str], content_type: str

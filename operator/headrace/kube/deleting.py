@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from datetime import datetime
 
 from headrace.api import FINALIZER
 from headrace.core.actions import DeleteCheckpoints
@@ -55,7 +54,6 @@ async def delete_checkpoints(
     action: DeleteCheckpoints,
     *,
     memory: Memory,
-    now: datetime,
 ) -> None:
     """With the spec as it stands: whoever corrects the store's settings gets the job out of its trouble."""
     tries = found.deletions
@@ -63,7 +61,7 @@ async def delete_checkpoints(
         vain = [pod for pod in under_way if waits_in_vain(pod, GENERATION_LABEL, str(job.generation))]
         await remove_pods(api, job.namespace, vain)
         return
-    if (number := next_try(tries, now=now)) is None:
+    if (number := next_try(tries, memory)) is None:
         return
     deletion = Deletion(
         namespace=job.namespace,

@@ -12,7 +12,7 @@ from headrace.api import StreamJobStatus
 from headrace.core.model import Job, ObservedExecutors, Problem
 from headrace.kube.client import Api, Object
 from headrace.kube.errors import Denied, NotFound, denial_in
-from headrace.kube.found import Found, executor_set_of, is_leaving, name_of, uid_of
+from headrace.kube.found import Found, executor_set_of, is_leaving, is_owned, name_of, uid_of
 from headrace.kube.memory import Memory
 from headrace.kube.pods import executor_problem, is_lost, is_running, last_message
 from headrace.kube.resources import EVENTS, STATEFUL_SETS
@@ -46,12 +46,12 @@ async def observed_executors(
     if seen.ready > 0 or not is_running(driver):
         memory.without_executor_since.pop(uid_of(driver), None)
         return seen
-    since, ready = memory.without_executor_since.setdefault(uid_of(driver), now), status.condition("Ready")
+    without, ready = memory.lasting(memory.without_executor_since, uid_of(driver)), status.condition("Ready")
     if seen.waiting is not None:
         return seen
-    if ready is not None and ready.status == "True" and now < since + _REPLACED_WITHIN:
-        return replace(seen, expected_by=since + _REPLACED_WITHIN)
-    return replace(seen, waiting=await _why_none(api, job, driver, own, made, now=now))
+    if ready is not None and ready.status == "True" and without < _REPLACED_WITHIN:
+        return replace(seen, expected_by=now + _REPLACED_WITHIN - without)
+    return replace(seen, waiting=await _why_none(api, job, driver, own, made, memory=memory))
 
 
 async def refused_executors(api: Api, job: Job, driver: Object) -> Problem | None:
@@ -61,21 +61,23 @@ async def refused_executors(api: Api, job: Job, driver: Object) -> Problem | Non
 
 
 async def _executor_set(api: Api, job: Job, driver: Object) -> Object | None:
+    """The one that Spark made for this driver: a namesake is somebody else's, and is not ours to scale."""
     try:
-        return await api.get(STATEFUL_SETS, job.namespace, executor_set_of(job.name, driver))
+        made = await api.get(STATEFUL_SETS, job.namespace, executor_set_of(job.name, driver))
     except NotFound:
         return None
+    return made if is_owned(made, uid_of(driver)) else None
 
 
 async def _why_none(
-    api: Api, job: Job, driver: Object, own: Sequence[Object], made: Object | None, *, now: datetime
+    api: Api, job: Job, driver: Object, own: Sequence[Object], made: Object | None, *, memory: Memory
 ) -> Problem:
     """Why nobody does the work, where no pod says so: there may be none, or only such as nobody hears of."""
     if made is None:
         name = executor_set_of(job.name, driver)
         message = f"there is no StatefulSet {name}, and Spark makes none anew: change spec.restartNonce"
         return Problem("NoExecutors", message)
-    if lost := [name_of(pod) for pod in own if is_lost(pod, now=now)]:
+    if lost := [name_of(pod) for pod in own if is_lost(pod, memory)]:
         message = (
             f"{', '.join(lost)}: on a node that does not answer, so no other pod of the name is made before "
             "the node is back or removed"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import timedelta
 from typing import Generic, TypeVar
 
 from headrace.api import StreamJobSpec
@@ -35,6 +37,8 @@ AttemptKey = tuple[str, int, int]
 
 @dataclass
 class Memory:
+    # Never jumps, unlike the time of day: how long something has lasted is measured by it.
+    clock: Callable[[], float] = time.monotonic
     # What was parsed before: the spec of a job by uid and generation, a pin by the uid of its ConfigMap.
     specs: Recent[tuple[str, int], StreamJobSpec] = field(
         default_factory=Recent[tuple[str, int], StreamJobSpec]
@@ -67,10 +71,21 @@ class Memory:
     # Why the platform refused a pod that works on a savepoint, by the savepoint's uid.
     keeper_problems: Recent[str, Problem] = field(default_factory=Recent[str, Problem])
     # Since when the agent of a pod, by its uid, has not answered.
-    silent_since: Recent[str, datetime] = field(default_factory=Recent[str, datetime])
+    silent_since: Recent[str, float] = field(default_factory=Recent[str, float])
     # Since when none of the executors of a driver, by the uid of its pod, has been ready.
-    without_executor_since: Recent[str, datetime] = field(default_factory=Recent[str, datetime])
+    without_executor_since: Recent[str, float] = field(default_factory=Recent[str, float])
     # When the drain of a pod, by its uid, was first asked for.
-    drain_asked_at: Recent[str, datetime] = field(default_factory=Recent[str, datetime])
+    drain_asked_at: Recent[str, float] = field(default_factory=Recent[str, float])
+    # Since when a pod, by its uid, has been told to go.
+    leaving_since: Recent[str, float] = field(default_factory=Recent[str, float])
+    # Since when a savepoint, by its uid, has been being taken.
+    taking_since: Recent[str, float] = field(default_factory=Recent[str, float])
+    # Since when a try of a keeper, by the uid of its pod, has been over.
+    over_since: Recent[str, float] = field(default_factory=Recent[str, float])
     # Jobs, by uid, that are known to have no PodDisruptionBudget: most have none, and need no look.
     without_budget: Recent[str, bool] = field(default_factory=Recent[str, bool])
+
+    def lasting(self, since: Recent[str, float], uid: str) -> timedelta:
+        """How long it has lasted, from the first time on that this was asked."""
+        now = self.clock()
+        return timedelta(seconds=now - since.setdefault(uid, now))

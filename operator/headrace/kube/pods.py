@@ -26,6 +26,7 @@ from headrace.core.model import (
     Problem,
 )
 from headrace.core.reports import activation_of, phase_of, query_report, spark_version, starting_report
+from headrace.kube.memory import Memory
 
 Pod = Mapping[str, Any]
 
@@ -47,9 +48,10 @@ _VOLUME_FIELDS = {**KAFKA_VOLUME_FIELDS, **KEYS_VOLUME_FIELDS}
 
 
 def observed_attempt(
-    pod: Pod, report: Mapping[str, Any] | None, *, assumed: AttemptPhase, now: datetime
+    pod: Pod, report: Mapping[str, Any] | None, *, assumed: AttemptPhase, lost: bool = False
 ) -> ObservedAttempt:
-    """`report` is the agent's word; `assumed` is what is believed of a running container without it."""
+    """`report` is the agent's word; `assumed` is what is believed of a running container without it; `lost`
+    is whether its node does not answer."""
     labels, status = pod["metadata"]["labels"], pod.get("status", {})
     ended = ended_of(pod)
     return ObservedAttempt(
@@ -60,7 +62,7 @@ def observed_attempt(
         ended=ended,
         queries=tuple(query_report(query) for query in (report or {}).get("queries", ())),
         waiting=waiting_of(status) or starting_report(report) if ended is None else None,
-        lost=ended is None and is_lost(pod, now=now),
+        lost=ended is None and lost,
         image=_image(status),
         spark_version=spark_version(report),
         activation=activation_of(report) if report is not None else None,
@@ -102,10 +104,17 @@ def has_ended(pod: Pod) -> bool:
     return pod.get("status", {}).get("phase") in _FINAL_PHASES
 
 
-def is_lost(pod: Pod, *, now: datetime) -> bool:
-    """Told to go, and still there long after the time that it was given: its node does not answer."""
-    deleted_at = pod["metadata"].get("deletionTimestamp")
-    return deleted_at is not None and now > _time(deleted_at) + _LOST_AFTER
+def is_lost(pod: Pod, memory: Memory) -> bool:
+    """Told to go, and still there long after the time that it was given: its node does not answer.
+
+    Measured since it was first seen to go: by its deletionTimestamp, which is the server's, a clock of ours
+    that is ahead would give up a driver that still writes.
+    """
+    metadata = pod["metadata"]
+    if metadata.get("deletionTimestamp") is None:
+        return False
+    given = timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
+    return memory.lasting(memory.leaving_since, metadata["uid"]) > given + _LOST_AFTER
 
 
 def is_placed(pod: Pod) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from headrace.core.manifests.ownership import RUN_LABEL
 from headrace.core.model import Job, ObservedCandidate, Problem
@@ -26,11 +26,11 @@ def candidate_uid(job_uid: str, number: int) -> str:
 
 
 async def observed_candidates(
-    api: Api, agents: Agents, job: Job, found: Found, *, memory: Memory, now: datetime
+    api: Api, agents: Agents, job: Job, found: Found, *, memory: Memory
 ) -> tuple[ObservedCandidate, ...]:
     return tuple(
         [
-            await _observed(api, agents, job, found, number, memory=memory, now=now)
+            await _observed(api, agents, job, found, number, memory=memory)
             for number in sorted(found.candidates)
         ]
     )
@@ -44,7 +44,6 @@ async def _observed(
     number: int,
     *,
     memory: Memory,
-    now: datetime,
 ) -> ObservedCandidate:
     pod = found.candidates[number]
     ended, running = ended_of(pod), is_running(pod)
@@ -65,8 +64,7 @@ async def _observed(
         standby = report["phase"] == STANDBY
         waiting = None if standby else await _no_executor(api, job, found, pod)
         return replace(seen, standby=standby, way_back=way_back(report), waiting=waiting)
-    since = memory.silent_since.setdefault(uid_of(pod), now)
-    if now - since < _SILENCE:
+    if memory.lasting(memory.silent_since, uid_of(pod)) < _SILENCE:
         return seen
     return replace(seen, waiting=Problem("AgentSilent", f"its agent at {ip} does not answer"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast, get_args
 
 from pydantic import ValidationError
@@ -81,19 +81,20 @@ def read_savepoint(manifest: Object) -> Savepoint | Problem:
 
 
 def look_at_savepoint(
-    cache: Cache, platform: Platform, manifest: Object, savepoint: Savepoint, *, memory: Memory, now: datetime
+    cache: Cache, platform: Platform, manifest: Object, savepoint: Savepoint, *, memory: Memory
 ) -> SavepointSight:
     key = (savepoint.namespace, savepoint.spec.job.name)
     pods: dict[Task, tuple[Object, ...]] = {
         task: tuple(_tries(cache, key, savepoint.uid, task)) for task in _TASKS
     }
     tries: dict[Task, list[KeeperTry]] = {
-        task: [_try(pod, now=now) for pod in asked_for(savepoint, task, each)] for task, each in pods.items()
+        task: [_try(pod, memory) for pod in asked_for(savepoint, task, each)] for task, each in pods.items()
     }
     refused = memory.keeper_problems.get(savepoint.uid)
     observed = SavepointObserved(
         job=_saved_job(cache, platform, key, memory),
         tries=tries,
+        under_way=_under_way(savepoint.uid, manifest.get("status") or {}, memory),
         in_use_by=_in_use_by(cache, _beginners(cache, savepoint.namespace), manifest),
         restored_by=_restored_by(cache, manifest),
         refused=refused,
@@ -102,11 +103,19 @@ def look_at_savepoint(
     return SavepointSight(observed=observed, pods=pods)
 
 
+def _under_way(uid: str, status: Mapping[str, Any], memory: Memory) -> timedelta:
+    if not status.get("startedAt") or status.get("completedAt") or status.get("failedAt"):
+        memory.taking_since.pop(uid, None)
+        return timedelta(0)
+    return memory.lasting(memory.taking_since, uid)
+
+
 def known_savepoints(cache: Cache, job: JobKey) -> tuple[Known, ...]:
-    """Of a job, but those that are on their way out."""
-    own = [one for one in cache.children(STREAM_SAVEPOINTS, job) if not is_leaving(one)]
+    """Of a job, but those that are on their way out. One that is in use stays until it is not any more."""
+    own = cache.children(STREAM_SAVEPOINTS, job)
     beginners = _beginners(cache, job[0]) if own else []
-    return tuple(_known(one, in_use_by=_in_use_by(cache, beginners, one)) for one in own)
+    used = [(one, _in_use_by(cache, beginners, one)) for one in own]
+    return tuple(_known(one, in_use_by=users) for one, users in used if users or not is_leaving(one))
 
 
 # ---- the job ------------------------------------------------------------------------------------------
@@ -188,8 +197,10 @@ def _in_use_by(cache: Cache, beginners: Iterable[Object], savepoint: Object) -> 
     own_job = savepoint["spec"]["job"]["name"]
     job = cache.job((savepoint["metadata"]["namespace"], own_job))
     operation = (job.get("status") or {}).get("operation") if job is not None else None
-    failed = (savepoint.get("status") or {}).get("failedAt")
-    if job is not None and operation and not failed and savepoint["spec"].get("cause") == "Upgrade":
+    status = savepoint.get("status") or {}
+    # What is deleted before it is whole will never be of use: the upgrade takes another.
+    lost = status.get("failedAt") or (is_leaving(savepoint) and not status.get("completedAt"))
+    if job is not None and operation and not lost and savepoint["spec"].get("cause") == "Upgrade":
         own = upgrade_savepoint(name_of(job), uid_of(job), Operation.parse(operation))
         users |= {own_job} if own == name_of(savepoint) else set()
     return tuple(sorted(users))
@@ -241,7 +252,7 @@ def asked_for(savepoint: Savepoint, task: Task, pods: Iterable[Object]) -> list[
     return [pod for pod in pods if task != "check" or label(pod, ASKED_LABEL) == wanted]
 
 
-def _try(pod: Object, *, now: datetime) -> KeeperTry:
+def _try(pod: Object, memory: Memory) -> KeeperTry:
     status = pod.get("status", {})
     phase = {
         "Succeeded": KeeperPhase.SUCCEEDED,
@@ -256,7 +267,7 @@ def _try(pod: Object, *, now: datetime) -> KeeperTry:
         words=keeper_result(pod, KEEPER_CONTAINER) if ended else {},
         ended_at=finished_at(pod),
         waiting=Problem(waiting.reason, f"{name_of(pod)} waits: {waiting.message}") if waiting else None,
-        lost=is_lost(pod, now=now),
+        lost=is_lost(pod, memory),
     )
 
 

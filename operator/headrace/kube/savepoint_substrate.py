@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from headrace.api import SAVEPOINT_FINALIZER, StreamJobSpec, StreamSavepointStatus
 from headrace.core.collecting import digest_of
@@ -50,8 +49,8 @@ class SavepointSubstrate:
     memory: Memory
     keepers: Keepers
 
-    async def observe(self, manifest: Object, savepoint: Savepoint, *, now: datetime) -> SavepointSight:
-        sight = look_at_savepoint(self.cache, self.platform, manifest, savepoint, memory=self.memory, now=now)
+    async def observe(self, manifest: Object, savepoint: Savepoint) -> SavepointSight:
+        sight = look_at_savepoint(self.cache, self.platform, manifest, savepoint, memory=self.memory)
         takers = [pod for pod in sight.pods["take"] if not has_ended(pod) and not is_leaving(pod)]
         ip = takers[-1].get("status", {}).get("podIP") if takers else None
         if not ip or savepoint.deleting:
@@ -66,8 +65,6 @@ class SavepointSubstrate:
         status: StreamSavepointStatus,
         sight: SavepointSight,
         action: SavepointAction,
-        *,
-        now: datetime,
     ) -> None:
         """`manifest` is the StreamSavepoint as it was looked at, `status` the one that names the action."""
         match action:
@@ -83,7 +80,7 @@ class SavepointSubstrate:
                 await remove_pods(self.api, savepoint.namespace, pods)
                 self.memory.keeper_problems.pop(savepoint.uid, None)
             case RunKeeper():
-                await self._run(savepoint, status, sight, action, now=now)
+                await self._run(savepoint, status, sight, action)
 
     async def _set_finalizer(self, manifest: Object, *, wanted: bool) -> None:
         await set_finalizer(
@@ -96,8 +93,6 @@ class SavepointSubstrate:
         status: StreamSavepointStatus,
         sight: SavepointSight,
         action: RunKeeper,
-        *,
-        now: datetime,
     ) -> None:
         tries = asked_for(savepoint, action.task, sight.pods[action.task])
         earlier = [pod for pod in sight.pods[action.task] if pod not in tries and not is_leaving(pod)]
@@ -108,9 +103,9 @@ class SavepointSubstrate:
             vain = [pod for pod in under_way if waits_in_vain(pod, GENERATION_LABEL, made_from)]
             await remove_pods(self.api, savepoint.namespace, vain)
             return
-        if (number := next_try(tries, now=now)) is None:
+        if (number := next_try(tries, self.memory)) is None:
             return
-        left = _seconds_left(savepoint, status, now) if action.task == "take" else None
+        left = _seconds_left(savepoint, sight) if action.task == "take" else None
         work = SavepointWork(
             namespace=savepoint.namespace,
             job=savepoint.spec.job.name,
@@ -143,9 +138,8 @@ def _spec(job: SavedJob | Problem | None, status: StreamSavepointStatus) -> Stre
     return spec_with_access(status.access)
 
 
-def _seconds_left(savepoint: Savepoint, status: StreamSavepointStatus, now: datetime) -> int:
-    assert status.started_at is not None  # likewise
-    spent = (now - status.started_at).total_seconds()
+def _seconds_left(savepoint: Savepoint, sight: SavepointSight) -> int:
+    spent = sight.observed.under_way.total_seconds()
     return max(1, math.ceil(savepoint.spec.time_limit.seconds - spent))
 
 

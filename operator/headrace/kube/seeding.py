@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from headrace.core.actions import RestoreRun, SeedRun
 from headrace.core.manifests import Platform, Seeding, seeding_pod
 from headrace.core.manifests.ownership import REVISION_LABEL
@@ -27,7 +25,6 @@ async def seed(
     action: SeedRun | RestoreRun,
     *,
     memory: Memory,
-    now: datetime,
 ) -> None:
     tries, pin = found.seedings(action.to_run), found.pins[action.to_run]
     # For a start that is not wanted any more: it can only fill a path that nobody will use.
@@ -37,7 +34,7 @@ async def seed(
         vain = [pod for pod in under_way if waits_in_vain(pod, REVISION_LABEL, pin.revision)]
         await remove_pods(api, job.namespace, vain)
         return
-    if (number := next_try(tries, now=now)) is None:
+    if (number := next_try(tries, memory)) is None:
         return
     seeding = Seeding(
         namespace=job.namespace,

@@ -114,11 +114,11 @@ async def look(
     driver = found.drivers.get(current) if current is not None else None
     address = agent_address(job, driver)
     report = await agents.status(address) if address is not None else None
-    attempts = _attempts(job, status, found, report, memory=memory, now=now)
+    attempts = _attempts(job, status, found, report, memory=memory)
     observed = Observed(
         code=sources.code,
         attempts=await _with_mount_problems(api, job, found, attempts, now=now),
-        candidates=await observed_candidates(api, agents, job, found, memory=memory, now=now),
+        candidates=await observed_candidates(api, agents, job, found, memory=memory),
         candidate_problem=memory.candidate_problems.get(job.uid),
         pinned={
             run: PinnedRun(
@@ -132,7 +132,7 @@ async def look(
         seeded_runs=frozenset(_seeded_runs(found)),
         seeded_queries=_seeded_runs(found),
         seed_problem=_seed_problem(job, found, status, memory),
-        seed_waiting=_seed_waiting(found, status, now=now),
+        seed_waiting=_seed_waiting(found, status, memory),
         start_problem=memory.start_problems.get((job.uid, *current)) if current is not None else None,
         pin_problem=memory.pin_problems.get(job.uid),
         executors=await observed_executors(api, job, status, found, driver, memory=memory, now=now),
@@ -179,7 +179,6 @@ def _attempts(
     report: Mapping[str, Any] | None,
     *,
     memory: Memory,
-    now: datetime,
 ) -> tuple[ObservedAttempt, ...]:
     current, ready = current_attempt(status), status.condition("Ready")
     was_ready = ready is not None and ready.status == "True"
@@ -189,7 +188,6 @@ def _attempts(
             report if number == current else None,
             was_ready=was_ready and number == current,
             memory=memory,
-            now=now,
         )
         for number, pod in sorted(found.drivers.items())
     ]
@@ -206,16 +204,16 @@ def _attempt(
     *,
     was_ready: bool,
     memory: Memory,
-    now: datetime,
 ) -> ObservedAttempt:
+    lost = is_lost(pod, memory)
     if report is not None or not is_running(pod):
         memory.silent_since.pop(uid_of(pod), None)
-        return observed_attempt(pod, report, assumed=AttemptPhase.STARTING, now=now)
-    since = memory.silent_since.setdefault(uid_of(pod), now)
-    if was_ready and now - since < _SILENCE:
-        return observed_attempt(pod, None, assumed=AttemptPhase.RUNNING, now=now)
-    seen = observed_attempt(pod, None, assumed=AttemptPhase.STARTING, now=now)
-    if now - since < _SILENCE:
+        return observed_attempt(pod, report, assumed=AttemptPhase.STARTING, lost=lost)
+    silence = memory.lasting(memory.silent_since, uid_of(pod))
+    if was_ready and silence < _SILENCE:
+        return observed_attempt(pod, None, assumed=AttemptPhase.RUNNING, lost=lost)
+    seen = observed_attempt(pod, None, assumed=AttemptPhase.STARTING, lost=lost)
+    if silence < _SILENCE:
         return seen
     where = pod.get("status", {}).get("podIP", "its address")
     silent = Problem("AgentSilent", f"the driver runs, but its agent at {where} does not answer")
@@ -261,12 +259,12 @@ def _seedings(found: Found, status: StreamJobStatus) -> list[Object]:
     return found.seedings(status.beginning.run if status.beginning is not None else 1)
 
 
-def _seed_waiting(found: Found, status: StreamJobStatus, *, now: datetime) -> Problem | None:
+def _seed_waiting(found: Found, status: StreamJobStatus, memory: Memory) -> Problem | None:
     """Why the copy that is asked for does not begin, or does not end."""
     for pod in _seedings(found, status):
         if has_ended(pod):
             continue
-        if is_lost(pod, now=now):
+        if is_lost(pod, memory):
             message = (
                 f"{name_of(pod)} is on a node that does not answer, and may be copying still. The job goes "
                 "on when the node is back or removed"

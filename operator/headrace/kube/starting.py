@@ -19,17 +19,19 @@ from headrace.core.manifests import (
     lookout_pod,
     token_secret,
 )
+from headrace.core.manifests.ownership import ATTEMPT_LABEL
 from headrace.core.model import Job, Problem
 from headrace.core.start import driver_start, starts_without_state
 from headrace.kube.agent import AgentTokens
 from headrace.kube.client import Api, Object
-from headrace.kube.errors import AlreadyExists, Denied, Invalid
-from headrace.kube.found import AttemptNumber, Found, name_of, uid_of
+from headrace.kube.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound
+from headrace.kube.found import AttemptNumber, Found, attempt_of, is_leaving, name_of, uid_of
+from headrace.kube.labels import label
 from headrace.kube.memory import Memory
 from headrace.kube.namesakes import label_lost, name_taken
 from headrace.kube.pods import has_ended
 from headrace.kube.rehearsing import candidate_uid
-from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES
+from headrace.kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES, STREAM_JOBS
 from headrace.kube.sight import attempt_uid
 from headrace.kube.store import lineages_of
 
@@ -109,18 +111,40 @@ def candidate(job: Job, status: StreamJobStatus, pin: RunPin, action: StartCandi
 
 
 async def start(
-    api: Api, tokens: AgentTokens, platform: Platform, attempt: DriverAttempt, *, found: Found
+    api: Api,
+    tokens: AgentTokens,
+    platform: Platform,
+    attempt: DriverAttempt,
+    *,
+    found: Found,
+    looked_at: Object | None = None,
 ) -> None:
+    """`looked_at` is the StreamJob that asks for a writer; None of a candidate, which writes nothing."""
     if writers := [pod for pod in found.foreign if not has_ended(pod)]:
         names = ", ".join(name_of(pod) for pod in writers)
         message = f"{names}: left by an earlier {attempt.job}, and may still write. Delete it if it stays"
         raise StartRefused(Problem("WaitingForWriter", message))
     try:
-        await _create(api, tokens, platform, attempt)
+        await _create(api, tokens, platform, attempt, looked_at)
     except Denied as refusal:
         raise StartRefused(Problem(refusal.reason, str(refusal))) from refusal
     except Invalid as refusal:
         raise StartRefused(Problem("PodInvalid", str(refusal))) from refusal
+
+
+async def disarm(api: Api, job: Job, found: Found, *, but: AttemptNumber) -> None:
+    """Takes away what pods of other attempts would mount that are not there.
+
+    Such an attempt was intended and not begun: its leader may have been paused just before it made the pod,
+    and make it when it wakes. Without its ConfigMap that pod never starts.
+    """
+    for name, thing in found.config_maps.items():
+        if not label(thing, ATTEMPT_LABEL) or is_leaving(thing):
+            continue
+        number = attempt_of(thing)
+        if number != but and number not in found.drivers:
+            with contextlib.suppress(NotFound, Conflict):
+                await api.delete(CONFIG_MAPS, job.namespace, name, uid=uid_of(thing))
 
 
 def lookout(job: Job, status: StreamJobStatus, found: Found, action: StartLookout) -> Lookout:
@@ -145,13 +169,17 @@ async def start_lookout(api: Api, platform: Platform, job: Job, wanted: Lookout,
     memory.lookout_problems.pop(place, None)
 
 
-async def _create(api: Api, tokens: AgentTokens, platform: Platform, attempt: DriverAttempt) -> None:
+async def _create(
+    api: Api, tokens: AgentTokens, platform: Platform, attempt: DriverAttempt, looked_at: Object | None
+) -> None:
     """What the pod mounts comes first: a pod that finds nothing to mount waits, and complains."""
     namespace = attempt.namespace
     mounted = await _ensure_config_map(api, platform, attempt)
     with contextlib.suppress(AlreadyExists):
         await api.create(SECRETS, namespace, _token_of(attempt, tokens, owner=mounted))
     await ensure_service(api, attempt)
+    if looked_at is not None:
+        await _make_sure_it_is_wanted(api, looked_at)
     try:
         await api.create(PODS, namespace, driver_pod(attempt, platform))
     except AlreadyExists:
@@ -159,6 +187,21 @@ async def _create(api: Api, tokens: AgentTokens, platform: Platform, attempt: Dr
         _make_sure_it_is_ours("pod", pod, attempt)
         if (lost := label_lost("pod", pod, job=attempt.job)) is not None:
             raise StartRefused(lost) from None
+
+
+async def _make_sure_it_is_wanted(api: Api, looked_at: Object) -> None:
+    """The last look before a writer begins to be: a create has no precondition. Whoever leads by now, if it
+    is not us, has written another status; by our own clock we could not tell, where it stood still, too."""
+    known = looked_at["metadata"]
+    try:
+        fresh = await api.get(STREAM_JOBS, known["namespace"], known["name"])
+    except NotFound:
+        raise Conflict(f"{known['name']}: it is gone", status=409) from None
+    there = fresh["metadata"]
+    same = (there["uid"], there["generation"]) == (known["uid"], known["generation"])
+    # Not the version: a label or a finalizer changes nothing.
+    if not same or (fresh.get("status") or {}) != (looked_at.get("status") or {}):
+        raise Conflict(f"{known['name']}: it has changed since the attempt was intended", status=409)
 
 
 def _token_of(attempt: DriverAttempt, tokens: AgentTokens, *, owner: Object) -> Object:

@@ -51,7 +51,7 @@ from headrace.kube.found import attempt_of, is_leaving, name_of, uid_of
 from headrace.kube.labels import label, number_in
 from headrace.kube.memory import Memory
 from headrace.kube.namesakes import label_lost, name_taken
-from headrace.kube.pods import ended_of, observed_attempt
+from headrace.kube.pods import ended_of, is_lost, observed_attempt
 from headrace.kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS
 from headrace.kube.savepointing import change_savepoints
 from headrace.kube.seeding import seed
@@ -59,6 +59,7 @@ from headrace.kube.sight import Sight, agent_address, look
 from headrace.kube.starting import (
     StartRefused,
     candidate,
+    disarm,
     driver_attempt,
     lookout,
     pin_of,
@@ -106,10 +107,8 @@ class KubeSubstrate:
         status: StreamJobStatus,
         sight: Sight,
         action: Action,
-        *,
-        now: datetime,
     ) -> None:
-        """`manifest` is the StreamJob as it was looked at, `status` the one that names the action.
+        """`manifest` is the StreamJob with the status that names the action, `status` is that status.
 
         Raises StartRefused where the platform refuses.
         """
@@ -117,13 +116,13 @@ class KubeSubstrate:
             case PinRun():
                 await self._pin(job, sight, action)
             case SeedRun() | RestoreRun():
-                await seed(self.api, self.platform, job, sight.found, action, memory=self.memory, now=now)
+                await seed(self.api, self.platform, job, sight.found, action, memory=self.memory)
             case StartAttempt():
-                await self._start(job, status, sight, action)
+                await self._start(manifest, job, status, sight, action)
             case StartCandidate() | StopCandidate() | ActivateCandidate():
                 await self._candidate(job, status, sight, action)
             case DrainAttempt():
-                await self._drain(job, sight, action, now)
+                await self._drain(job, sight, action)
             case AbandonAttempt():
                 pod = _driver(sight, action)
                 if pod is not None:
@@ -134,7 +133,7 @@ class KubeSubstrate:
                 wanted = lookout(job, status, sight.found, action)
                 await start_lookout(self.api, self.platform, job, wanted, memory=self.memory)
             case HoldDeletion() | ReleaseDeletion() | DeleteCheckpoints() | StopDeleting():
-                await self._see_it_off(manifest, job, sight, action, now)
+                await self._see_it_off(manifest, job, sight, action)
             case TakeSavepoint() | RemoveSavepoint() | CollectOrphans() | EndCollecting():
                 await self._save(job, sight, action)
 
@@ -144,7 +143,6 @@ class KubeSubstrate:
         job: Job,
         sight: Sight,
         action: HoldDeletion | ReleaseDeletion | DeleteCheckpoints | StopDeleting,
-        now: datetime,
     ) -> None:
         """What the deletion of a job takes."""
         match action:
@@ -155,7 +153,7 @@ class KubeSubstrate:
                 await set_finalizer(self.api, manifest, wanted=False)
             case DeleteCheckpoints():
                 await delete_checkpoints(
-                    self.api, self.platform, job, sight.found, action, memory=self.memory, now=now
+                    self.api, self.platform, job, sight.found, action, memory=self.memory
                 )
             case StopDeleting():
                 await stop_deleting(self.api, job, sight.found)
@@ -191,13 +189,13 @@ class KubeSubstrate:
 
     def note_pod(self, pod: Object) -> None:
         """A pod as the watch showed it: one that ends and goes at once is seen only here."""
+        is_lost(pod, self.memory)  # from here on it is measured how long one that was told to go takes
         owners = pod["metadata"].get("ownerReferences") or ()
         if not owners or label(pod, ROLE_LABEL) != "driver" or ended_of(pod) is None:
             return
         if None in (number_in(pod, RUN_LABEL), number_in(pod, ATTEMPT_LABEL)):
             return  # nobody can tell which attempt this is, without the status
-        created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
-        ended = observed_attempt(pod, None, assumed=AttemptPhase.STARTING, now=created)
+        ended = observed_attempt(pod, None, assumed=AttemptPhase.STARTING)
         self.memory.last_words[(owners[0]["uid"], *attempt_of(pod))] = ended
 
     async def pin_ahead(self, job: Job, sight: Sight, action: PinRun) -> bool:
@@ -254,14 +252,17 @@ class KubeSubstrate:
             code=sight.sources.files,
         )
 
-    async def _start(self, job: Job, status: StreamJobStatus, sight: Sight, action: StartAttempt) -> None:
+    async def _start(
+        self, manifest: Object, job: Job, status: StreamJobStatus, sight: Sight, action: StartAttempt
+    ) -> None:
         number = (action.run, action.attempt)
         if number in sight.found.drivers:
             return  # started before, by us or by one that was killed: it is observed, not started again
         try:
             pin = pin_of(job, sight.found, action.run)
             attempt = driver_attempt(job, status, pin, number, epoch=action.epoch)
-            await start(self.api, self.tokens, self.platform, attempt, found=sight.found)
+            await disarm(self.api, job, sight.found, but=number)
+            await start(self.api, self.tokens, self.platform, attempt, found=sight.found, looked_at=manifest)
         except StartRefused as refused:
             self.memory.start_problems[(job.uid, *number)] = refused.problem
             raise
@@ -323,14 +324,14 @@ class KubeSubstrate:
         }
         await self.agents.activate(address, order)
 
-    async def _drain(self, job: Job, sight: Sight, action: DrainAttempt, now: datetime) -> None:
+    async def _drain(self, job: Job, sight: Sight, action: DrainAttempt) -> None:
         pod = _driver(sight, action)
         if pod is None or is_leaving(pod):
             return
-        asked_at = self.memory.drain_asked_at.setdefault(action.uid, now)
         # As the spec says now: the driver was told what it said when it began.
         limit = job.spec.drain_timeout.seconds
-        in_time = now - asked_at < timedelta(seconds=limit) + _DRAIN_GRACE
+        asked = self.memory.lasting(self.memory.drain_asked_at, action.uid)
+        in_time = asked < timedelta(seconds=limit) + _DRAIN_GRACE
         address = agent_address(job, pod)
         if in_time and address and await self.agents.drain(address, timeout_seconds=limit):
             return

@@ -11,7 +11,7 @@ from headrace.core.autoscale import Reason
 from headrace.core.decision import Sentence
 from headrace.core.model import Ending
 from headrace.kube.client import Api, Object
-from headrace.kube.errors import AlreadyExists, ApiError
+from headrace.kube.errors import AlreadyExists, ApiError, NotFound
 from headrace.kube.memory import Recent
 from headrace.kube.resources import EVENTS
 
@@ -51,6 +51,7 @@ _LONGEST_MESSAGE = 1024
 
 @dataclass
 class _Told:
+    # How often, as far as the server has confirmed it.
     count: int
     at: datetime
 
@@ -65,9 +66,10 @@ class EventRecorder:
         """Never in the way: an Event that cannot be written is a line in the log."""
         name = _name(about, sentence)
         told = self._told.get(name)
-        if told is not None and now - told.at < _OLD_NEWS:
+        # A clock that was put back must not silence it until it comes to where it was.
+        if told is not None and abs(now - told.at) < _OLD_NEWS:
             return
-        self._told[name] = _Told(count=1 if told is None else told.count + 1, at=now)
+        self._told[name] = _Told(count=0 if told is None else told.count, at=now)
         namespace = about["metadata"]["namespace"]
         log.info("%s/%s: %s: %s", namespace, about["metadata"]["name"], sentence.reason, sentence.message)
         try:
@@ -78,17 +80,23 @@ class EventRecorder:
     async def _write(
         self, namespace: str, name: str, about: Object, sentence: Sentence, now: datetime
     ) -> None:
-        count = self._told[name].count
-        if count == 1:
+        told = self._told[name]
+        if told.count > 0:
             try:
-                await self.api.create(EVENTS, namespace, self._event(name, about, sentence, now))
-            except AlreadyExists:
-                # Told by an earlier operator process: go on counting where it was.
-                there = await self.api.get(EVENTS, namespace, name)
-                self._told[name].count = count = int(there.get("count") or 1) + 1
-            else:
-                return
+                return await self._count(namespace, name, told.count + 1, now)
+            except NotFound:
+                told.count = 0  # the server keeps Events for an hour only
+        try:
+            await self.api.create(EVENTS, namespace, self._event(name, about, sentence, now))
+            told.count = 1
+        except AlreadyExists:
+            # Told by an earlier operator process: go on counting where it was.
+            there = await self.api.get(EVENTS, namespace, name)
+            await self._count(namespace, name, int(there.get("count") or 1) + 1, now)
+
+    async def _count(self, namespace: str, name: str, count: int, now: datetime) -> None:
         await self.api.patch(EVENTS, namespace, name, {"count": count, "lastTimestamp": _stamp(now)})
+        self._told[name].count = count
 
     def _event(self, name: str, about: Object, sentence: Sentence, now: datetime) -> Object:
         metadata = about["metadata"]

@@ -1,5 +1,13 @@
 """Only the operator that holds the Lease may act."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headrace.kube.client import Api, Object, Snapshot
+from headrace.kube.resources import Resource
+
 
 class NoLongerLeader(Exception):
     """Another operator acts now. Nothing more may be done here."""
@@ -8,3 +16,64 @@ class NoLongerLeader(Exception):
 def make_sure(leads: bool) -> None:
     if not leads:
         raise NoLongerLeader
+
+
+@dataclass(frozen=True)
+class LeadingApi:
+    """The API for the leader alone: each write is preceded by a look at the clock.
+
+    An act may take several writes, and a process can be paused between any two of them for as long as it
+    takes another to lead. Of what it had in mind, at most the write that was under way is made then.
+    """
+
+    api: Api
+    leads: Callable[[], bool]
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Object:
+        return await self.api.get(resource, namespace, name)
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        *,
+        selector: str | None = None,
+        fields: str | None = None,
+    ) -> Snapshot:
+        return await self.api.list(resource, namespace, selector=selector, fields=fields)
+
+    async def create(self, resource: Resource, namespace: str, body: Object) -> Object:
+        make_sure(self.leads())
+        return await self.api.create(resource, namespace, body)
+
+    async def apply(self, resource: Resource, namespace: str, body: Object) -> Object:
+        make_sure(self.leads())
+        return await self.api.apply(resource, namespace, body)
+
+    async def patch(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        body: Object,
+        *,
+        subresource: str | None = None,
+    ) -> Object:
+        make_sure(self.leads())
+        return await self.api.patch(resource, namespace, name, body, subresource=subresource)
+
+    async def replace(self, resource: Resource, namespace: str, body: Object) -> Object:
+        make_sure(self.leads())
+        return await self.api.replace(resource, namespace, body)
+
+    async def delete(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        *,
+        uid: str | None,
+        grace_seconds: int | None = None,
+    ) -> None:
+        make_sure(self.leads())
+        await self.api.delete(resource, namespace, name, uid=uid, grace_seconds=grace_seconds)

@@ -8,7 +8,7 @@ import logging
 import random
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import aiohttp
@@ -26,7 +26,7 @@ from headrace.kube.substrate import KubeSubstrate
 from headrace.runtime.events import EventRecorder
 from headrace.runtime.health import Health, web_application
 from headrace.runtime.job_metrics import JobMetrics
-from headrace.runtime.leading import NoLongerLeader
+from headrace.runtime.leading import LeadingApi, NoLongerLeader
 from headrace.runtime.lease import LeaderLease
 from headrace.runtime.metrics import Metrics
 from headrace.runtime.monitor import Monitor
@@ -163,7 +163,9 @@ def _operator(
     )
     scaling = Scaling(agents=agents, metrics=job_metrics, now=_utc_now)
     cache = Cache()
-    api = RememberingApi(client, cache)
+    # Not the client of the Lease: that must be written by those who do not lead.
+    own = replace(client, may_retry=lease.leads)
+    api = RememberingApi(LeadingApi(own, lease.leads), cache)
     substrate = KubeSubstrate(api, agents, tokens, options.platform, cache)
     events = EventRecorder(client, options.identity.partition("_")[0])
     reconciler = Reconciler(

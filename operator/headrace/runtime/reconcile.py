@@ -154,11 +154,12 @@ class Reconciler:
     async def _pass(self, manifest: Object, job: Job, status: StreamJobStatus) -> Outcome:
         now = self.now()
         sight, made = await self._decide(job, status, now)
-        proven = await self._write_status(manifest, made.status)
+        written = await self._write_status(manifest, made.status)
+        proven, manifest = written is not None, written or manifest
         await self._say(manifest, made.says)
         refused = None
         try:
-            await self._act(manifest, job, made, sight, now, proven=proven)
+            await self._act(manifest, job, made, sight, proven=proven)
         except StartRefused as refusal:
             refused = str(refusal)
         return Outcome(
@@ -199,9 +200,7 @@ class Reconciler:
         )
         return sight, plan(job, status, heard, now)
 
-    async def _act(
-        self, manifest: Object, job: Job, made: Plan, sight: Sight, now: datetime, *, proven: bool
-    ) -> None:
+    async def _act(self, manifest: Object, job: Job, made: Plan, sight: Sight, *, proven: bool) -> None:
         """`proven`: the server has just confirmed that the job is as it was read, by taking its status."""
         unneeded = [] if job.paused else list(leftovers(job, made.status, sight.found))
         if (made.actions or unneeded) and not proven:
@@ -209,7 +208,7 @@ class Reconciler:
         for action in made.actions:
             self._make_sure_to_lead()
             log.debug("%s/%s: %s", job.namespace, job.name, type(action).__name__)
-            await self.substrate.perform(manifest, job, made.status, sight, action, now=now)
+            await self.substrate.perform(manifest, job, made.status, sight, action)
         if job.paused:
             return
         self._make_sure_to_lead()
@@ -239,14 +238,13 @@ class Reconciler:
         await self._say(manifest, (Sentence(problem.reason, problem.message),))
         return Outcome(status=after, recheck_after=recheck_after)
 
-    async def _write_status(self, manifest: Object, status: StreamJobStatus) -> bool:
-        """Whether there was anything to write."""
+    async def _write_status(self, manifest: Object, status: StreamJobStatus) -> Object | None:
+        """The job as it is by then; None where there was nothing to write."""
         patch = status_patch(manifest, status.to_manifest())
         if patch is None:
-            return False
+            return None
         self._make_sure_to_lead()
-        await self.api.patch(STREAM_JOBS, *_key(manifest), patch, subresource="status")
-        return True
+        return await self.api.patch(STREAM_JOBS, *_key(manifest), patch, subresource="status")
 
     async def _make_sure_it_is(self, manifest: Object) -> None:
         """An act that the status has named before may be long over for everybody but a cache."""

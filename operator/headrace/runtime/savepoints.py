@@ -55,7 +55,7 @@ class SavepointReconciler:
         savepoint = read_savepoint(manifest)
         if isinstance(savepoint, Problem):
             return await self._reject(manifest, status, savepoint, now)
-        sight = await self.substrate.observe(manifest, savepoint, now=now)
+        sight = await self.substrate.observe(manifest, savepoint)
         made = plan_savepoint(savepoint, status, sight.observed, now)
         wrote = await self._write_status(manifest, made.status)
         await self._say(manifest, made.says, now)
@@ -63,7 +63,7 @@ class SavepointReconciler:
             await self._make_sure_it_is(manifest)
         for action in made.actions:
             make_sure(self.may_act())
-            await self.substrate.perform(manifest, savepoint, made.status, sight, action, now=now)
+            await self.substrate.perform(manifest, savepoint, made.status, sight, action)
         return SavepointOutcome(
             recheck_after=_RECHECK_SECONDS if made.waits else None,
             wakes=self._dependents(manifest) if wrote else frozenset(),

@@ -25,6 +25,7 @@ from headrace.kube.cache import CACHED, OWN_KINDS, Cache, version_of
 from headrace.kube.credentials import Credentials
 from headrace.kube.errors import ApiError
 from headrace.kube.found import is_owned, name_of
+from headrace.kube.memory import Memory
 from headrace.kube.pods import ended_of
 from headrace.kube.remembering import RememberingApi
 from headrace.kube.resources import CONFIG_MAPS, PODS, STREAM_JOBS, STREAM_SAVEPOINTS
@@ -32,13 +33,14 @@ from headrace.kube.savepoint_substrate import SavepointSubstrate
 from headrace.kube.substrate import KubeSubstrate
 from headrace.runtime.events import EventRecorder
 from headrace.runtime.health import Health
-from headrace.runtime.leading import NoLongerLeader
+from headrace.runtime.leading import LeadingApi, NoLongerLeader
 from headrace.runtime.reconcile import Outcome, Reconciler
 from headrace.runtime.relist import Relists
 from headrace.runtime.savepoints import SavepointReconciler
 from headrace.runtime.watches import Watches
 from headrace_jobs.store import seed_after_trial, seed_run
 from tests.sim.kube.agents import Agent, FakeAgents
+from tests.sim.kube.disorder import Disorder
 from tests.sim.kube.executors import Executors
 from tests.sim.kube.fake_api import FakeApi, Object, OperatorKilled, Place
 from tests.sim.kube.savepoint_store import SavepointStore
@@ -83,6 +85,10 @@ class FakeCluster:
         self.watch_pace: int | None = None
         # Up to which version each operator, by its cache, has heard.
         self.heard_until: dict[int, int] = {}
+        # In which order, and how often, it tells them.
+        self.disorder = Disorder()
+        # How far the operator's clock is ahead of that of the server and of the nodes.
+        self.clock_error = timedelta(0)
         self.operator = self.new_operator()
         self.create_job(spec or {"application": {"file": "job.py"}})
 
@@ -91,13 +97,15 @@ class FakeCluster:
     def new_operator(self) -> Reconciler:
         """A fresh process: it knows nothing but what it can read."""
         cache = Cache()
-        api = RememberingApi(self.api, cache)
-        substrate = KubeSubstrate(api, self.agents, AgentTokens(b"key" * 8), PLATFORM, cache)
+        api = RememberingApi(LeadingApi(self.api, lambda: self.leads), cache)
+        # What lasts is measured by a clock that is never put right.
+        memory = Memory(clock=lambda: self.moment.timestamp())  # noqa: PLW0108 (it moves)
+        substrate = KubeSubstrate(api, self.agents, AgentTokens(b"key" * 8), PLATFORM, cache, memory)
         operator = Reconciler(
             api=api,
             substrate=substrate,
             events=EventRecorder(self.api, "operator"),
-            now=lambda: self.moment,
+            now=self.operator_now,
             may_act=lambda: self.leads,
         )
         self.savepointer = SavepointReconciler(
@@ -105,11 +113,23 @@ class FakeCluster:
                 api=api, platform=PLATFORM, cache=cache, memory=substrate.memory, keepers=self.savepoint_store
             ),
             events=operator.events,
-            now=lambda: self.moment,
+            now=self.operator_now,
             may_act=lambda: self.leads,
         )
         self.relist(operator)
         return operator
+
+    # What a process of the operator consists of.
+    parts = ("operator", "savepointer")
+
+    def process(self) -> dict[str, Any]:
+        return {part: getattr(self, part) for part in self.parts}
+
+    def run_as(self, process: dict[str, Any]) -> None:
+        vars(self).update(process)
+
+    def operator_now(self) -> datetime:
+        return self.moment + self.clock_error
 
     def pass_once(self) -> Outcome | None:
         """One pass, and one over each savepoint; None where the first failed in a way that a worker would
@@ -135,9 +155,11 @@ class FakeCluster:
 
     def hear(self, count: int | None = None) -> None:
         """The watch tells what has happened since, or the first part of it."""
-        watches = _watches(self.operator)
-        for gone, plural, thing in self.news()[:count]:
-            self.heard_until[id(watches.cache)] = version_of(thing)
+        watches, fresh = _watches(self.operator), self.news()[:count]
+        listener = id(watches.cache)
+        if fresh:
+            self.heard_until[listener] = version_of(fresh[-1][2])
+        for gone, plural, thing in self.disorder.told(listener, fresh, past=self.api.told):
             labels = thing["metadata"].get("labels", {})
             resource = next((one for one in CACHED if one.plural == plural), None)
             if resource is None:
@@ -177,7 +199,7 @@ class FakeCluster:
             self._needs_no_other_pass(outcome, self.api.writes[before[0] :])
             self.kubelets_work()
             self.collect_garbage()
-            if (len(self.api.writes), self._picture()) != before or (self.watch_pace and self.news()):
+            if (len(self.api.writes), self._picture()) != before or self._has_yet_to_hear():
                 quiet = 0
                 continue
             if self._time_passes(outcome):
@@ -191,8 +213,8 @@ class FakeCluster:
     def _time_passes(self, outcome: Outcome | None) -> bool:
         """Until something is due that the operator waits for: the next attempt, the end of a trial."""
         due = self.status.restarts.next_at
-        if due is not None and due > self.moment:
-            self.moment = due
+        if due is not None and due > self.operator_now():
+            self.moment = due - self.clock_error
             return True
         for agent in self.agents.by_uid.values():
             if agent.busy and not agent.stuck:
@@ -215,11 +237,15 @@ class FakeCluster:
         wakes = [write for write in written if write[1] not in ("streamjobs", "events")]
         if outcome is None or outcome.recheck_after is not None or self.savepoints_wait or wakes:
             return
-        if self.api.faults or self.api.writes_left is not None or (self.watch_pace and self.news()):
+        if self.api.faults or self.api.writes_left is not None or self._has_yet_to_hear():
             return
         before = len(self.api.writes)
         self.pass_once()
         assert self.api.writes[before:] == [], "left something for a pass that nobody asked for"
+
+    def _has_yet_to_hear(self) -> bool:
+        late = self.disorder.late.get(id(self.operator.cache))
+        return bool(late or (self.watch_pace and self.news()))
 
     def _picture(self) -> str:
         things = [self.api.objects[place] for place in sorted(self.api.objects)]
@@ -256,6 +282,8 @@ class FakeCluster:
         if ended_of(pod) is not None:
             return
         if pod.get("status") is None:
+            if not self._is_mounted(pod):
+                return  # as long as what it mounts is not there, no container starts
             if not behaviour(self, pod).startswith("never"):
                 self._start_driver(place, pod, number)
             elif pod["metadata"].get("deletionTimestamp"):
@@ -273,6 +301,10 @@ class FakeCluster:
             self._come_up(place, pod, agent)
         elif agent is not None and agent.phase == "Running":
             self._make_a_batch(place, pod, agent)
+
+    def _is_mounted(self, pod: Object) -> bool:
+        name = pod["metadata"]["name"]
+        return "run.json" in self.api.of(CONFIG_MAPS).get(name, {}).get("data", {})
 
     def _candidate_works(self, place: Place, pod: Object) -> None:
         """Comes up, and then says what it found, or waits."""
@@ -394,7 +426,7 @@ class FakeCluster:
             "finishedAt": stamp,
         }
         if not self.seed_fails:
-            assert not self.live_drivers(), "state copied under a live writer"
+            assert not self.writers(), "state copied under a live writer"
             words["seed"] = self._seed(pod["spec"]["containers"][0]["command"])
             terminated["message"] = json.dumps(words)
         phase = "Failed" if self.seed_fails else "Succeeded"
@@ -428,7 +460,7 @@ class FakeCluster:
                 running = {"name": "driver", "state": {"running": {}}}
                 self.api.set(place, {"status": {"phase": "Running", "containerStatuses": [running]}})
         elif pod["status"]["phase"] == "Running" and self.lookout_says is not None:
-            assert not self.live_drivers(), "somebody looks for a job that is awake"
+            assert not self.writers(), "somebody looks for a job that is awake"
             words = self.lookout_says
             terminated = {"exitCode": 0 if words else 1, "message": json.dumps(words) if words else "Killed"}
             state = {"name": "driver", "state": {"terminated": terminated}}
@@ -449,8 +481,9 @@ class FakeCluster:
         if not self.deletion_fails:
             command = pod["spec"]["containers"][0]["command"]
             self.removed.append(" ".join(flag for flag in command if flag.startswith(("--store", "--lin"))))
-            roles = [pod["metadata"]["labels"]["headrace.dev/role"] for pod in self.api.of(PODS).values()]
-            assert not self.live_drivers(), "checkpoints removed under a live writer"
+            labels = [pod["metadata"].get("labels", {}) for pod in self.api.of(PODS).values()]
+            assert not self.writers(), "checkpoints removed under a live writer"
+            roles = [each.get("headrace.dev/role") for each in labels]
             assert "executor" not in roles, "checkpoints removed under executors"
             self.claims.clear()
         terminated = {

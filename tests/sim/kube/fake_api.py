@@ -6,7 +6,8 @@ It refuses to read Secrets: the operator has no right to, and must never need to
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -35,8 +36,15 @@ class FakeApi:
     # Let the operator do this many more writes, then kill it.
     writes_left: int | None = None
     # What happens to the next writes, in order: None, "refused" (500, nothing done), "lost" (done, and then
-    # no answer), "conflict", "quota", "terminating" (the namespace is being deleted).
+    # no answer), "busy" (429), "conflict", "invalid" (422), "quota", "terminating" (the namespace is being
+    # deleted).
     faults: list[str | None] = field(default_factory=list)
+    # The same for reads, gets and lists: None, "refused", "busy".
+    read_faults: list[str | None] = field(default_factory=list)
+    # How often something was read.
+    reads: int = 0
+    # After this many more writes, whoever makes the next one sleeps before it is carried out.
+    sleeps_in: int | None = None
     # Reads answer from here: the past, as an API server behind a slow one would.
     stale: dict[Place, Object] | None = None
     # The same for lists alone.
@@ -49,6 +57,7 @@ class FakeApi:
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Object:
         self.rights.add(("get", resource.plural))
+        self._read_fails()
         return copy.deepcopy(self._readable(resource)[self._found(resource, namespace, name)])
 
     async def list(
@@ -60,6 +69,7 @@ class FakeApi:
         fields: str | None = None,
     ) -> Snapshot:
         self.rights.add(("list", resource.plural))
+        self._read_fails()
         key, equals, value = (selector or "").partition("=")
         found = [
             thing
@@ -92,7 +102,9 @@ class FakeApi:
 
     async def create(self, resource: Resource, namespace: str, body: Object) -> Object:
         self.rights.add(("create", resource.plural))
-        return self._write("create", resource, body["metadata"]["name"], lambda: self.put_new(resource, body))
+        return await self._write(
+            "create", resource, body["metadata"]["name"], lambda: self.put_new(resource, body)
+        )
 
     async def apply(self, resource: Resource, namespace: str, body: Object) -> Object:
         self.rights |= {("create", resource.plural), ("patch", resource.plural)}
@@ -103,7 +115,7 @@ class FakeApi:
                 return self.put_new(resource, body)
             return self._change(place, _merged(self.objects[place], body))
 
-        return self._write("apply", resource, body["metadata"]["name"], act)
+        return await self._write("apply", resource, body["metadata"]["name"], act)
 
     async def patch(
         self, resource: Resource, namespace: str, name: str, body: Object, *, subresource: str | None = None
@@ -121,7 +133,7 @@ class FakeApi:
                 after["metadata"]["generation"] += 1
             return self._change(place, after)
 
-        return self._write("patch", resource, name, act)
+        return await self._write("patch", resource, name, act)
 
     async def replace(self, resource: Resource, namespace: str, body: Object) -> Object:
         self.rights.add(("update", resource.plural))
@@ -131,7 +143,7 @@ class FakeApi:
             self._check_version(place, body)
             return self._change(place, copy.deepcopy(body))
 
-        return self._write("update", resource, body["metadata"]["name"], act)
+        return await self._write("update", resource, body["metadata"]["name"], act)
 
     async def delete(
         self,
@@ -157,7 +169,7 @@ class FakeApi:
                 )
             return self.remove(place)
 
-        self._write("delete", resource, name, act)
+        await self._write("delete", resource, name, act)
 
     # ---- what the cluster does by itself ------------------------------------------------------------
 
@@ -203,14 +215,23 @@ class FakeApi:
 
     # ---- inside -------------------------------------------------------------------------------------
 
-    def _write(self, verb: str, resource: Resource, name: str, act: Callable[[], Object]) -> Object:
+    def _read_fails(self) -> None:
+        self.reads += 1
+        fault = self.read_faults.pop(0) if self.read_faults else None
+        if fault is not None:
+            raise _UNANSWERED[fault]()
+
+    async def _write(self, verb: str, resource: Resource, name: str, act: Callable[[], Object]) -> Object:
+        await self._perhaps_sleep()
         if self.writes_left is not None:
             if self.writes_left == 0:
                 raise OperatorKilled
             self.writes_left -= 1
         match self.faults.pop(0) if self.faults else None:
-            case "refused":
-                raise Unavailable("no leader", status=500)
+            case "refused" | "busy" as fault:
+                raise _UNANSWERED[fault]()
+            case "invalid":
+                raise Invalid("spec.x: Invalid value", status=422)
             case "conflict":
                 raise Conflict("the object has been modified", status=409)
             case "quota":
@@ -226,6 +247,15 @@ class FakeApi:
         self.writes.append((verb, resource.plural, name))
         return copy.deepcopy(result)
 
+    async def _perhaps_sleep(self) -> None:
+        if self.sleeps_in is None:
+            return
+        if self.sleeps_in == 0:
+            self.sleeps_in = None
+            await _sleep()
+        else:
+            self.sleeps_in -= 1
+
     def _next(self) -> int:
         self._version += 1
         return self._version
@@ -237,9 +267,10 @@ class FakeApi:
         return place
 
     def _check_version(self, place: Place, body: Object) -> None:
-        wanted = body["metadata"].get("resourceVersion") if "metadata" in body else None
-        if wanted is not None and wanted != self.objects[place]["metadata"]["resourceVersion"]:
-            raise Conflict(f"{place[2]}: the object has been modified")
+        wanted, there = body.get("metadata", {}), self.objects[place]["metadata"]
+        for key in ("resourceVersion", "uid"):
+            if wanted.get(key, there[key]) != there[key]:
+                raise Conflict(f"{place[2]}: the object has been modified, or is another one")
 
     def _change(self, place: Place, after: Object, *, by_cluster: bool = False) -> Object:
         before = self.objects[place]
@@ -258,6 +289,19 @@ class FakeApi:
         if leaving and not finalizers:
             return self.remove(place)
         return copy.deepcopy(self.objects[place])
+
+
+# As the client says it when its patience ends.
+_UNANSWERED: dict[str, Callable[[], Unavailable]] = {
+    "refused": lambda: Unavailable("no leader", status=500),
+    "busy": lambda: Unavailable("too many requests", status=429),
+}
+
+
+@types.coroutine
+def _sleep() -> Generator[None, None, None]:
+    """Until whoever drives the coroutine goes on with it."""
+    yield
 
 
 def _has_fields(thing: Object, fields: str | None) -> bool:

@@ -119,10 +119,12 @@ class ScaledCluster(FakeCluster):
         )
         self.steps(4)
 
+    parts = (*FakeCluster.parts, "metrics", "scaling", "monitor")
+
     def new_operator(self) -> Reconciler:
         operator = super().new_operator()
-        self.metrics = JobMetrics(lambda: self.moment)
-        self.scaling = Scaling(agents=self.agents, metrics=self.metrics, now=lambda: self.moment)
+        self.metrics = JobMetrics(self.operator_now)
+        self.scaling = Scaling(agents=self.agents, metrics=self.metrics, now=self.operator_now)
         self.monitor = Monitor(
             agents=self.agents,
             metrics=self.metrics,

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from headrace.api import FINALIZER
 from headrace.kube.resources import CONFIG_MAPS, EVENTS, PODS, STREAM_JOBS, STREAM_SAVEPOINTS
 from tests.sim.kube.cluster import NAMESPACE, PLATFORM, FakeCluster
+from tests.sim.kube.troubles import Troubles
 
 SPEC = {"application": {"file": "job.py"}, "deletionPolicy": "Delete"}
 RETAINED = {"application": {"file": "job.py"}}
@@ -206,6 +207,7 @@ def test_a_driver_on_a_lost_node_is_waited_for_and_there_is_a_way_out():
     stamp = cluster.moment.isoformat().replace("+00:00", "Z")
     cluster.api.set(cluster.driver_place(), {"metadata": {"deletionTimestamp": stamp}})
     cluster.delete_job()
+    cluster.pass_once()
     cluster.later(300)
     for _ in range(5):
         cluster.pass_once()
@@ -388,30 +390,18 @@ def test_an_operator_that_sees_the_past_starts_nothing_behind_a_deletion():
     assert cluster.started == [(1, 1, 1)]
 
 
-class AnyEnd(RuleBasedStateMachine):
+class AnyEnd(Troubles):
     """Edits of the policy, faults, kills and deletion in any order."""
 
     @initialize(policy=st.sampled_from(["Delete", "Retain"]))
     def begin(self, policy):
-        self.cluster = FakeCluster({**SPEC, "deletionPolicy": policy})
+        self.befall(FakeCluster({**SPEC, "deletionPolicy": policy}))
         self.deleted = False
         self.ever_delete = policy == "Delete"
 
     @rule()
     def operator_passes(self):
         self.cluster.pass_once()
-
-    @rule(writes=st.integers(0, 3))
-    def operator_is_killed_in_a_pass(self, writes):
-        self.cluster.api.writes_left = writes
-        self.cluster.pass_once()
-        self.cluster.api.writes_left = None
-
-    @rule(faults=st.lists(st.sampled_from([None, "refused", "lost", "conflict", "quota"]), max_size=4))
-    def the_api_server_has_a_bad_moment(self, faults):
-        self.cluster.api.faults = faults
-        self.cluster.pass_once()
-        self.cluster.api.faults = []
 
     @rule()
     def the_cluster_works(self):
@@ -444,15 +434,12 @@ class AnyEnd(RuleBasedStateMachine):
         self.cluster.later(seconds)
 
     @invariant()
-    def never_two_writers(self):
-        assert len(self.cluster.live_drivers()) <= 1
-
-    @invariant()
     def only_what_was_to_be_deleted_is_removed(self):
         assert not self.cluster.removed or (self.ever_delete and self.deleted)
 
     def teardown(self):
         """Left in peace, a deleted job is gone, and what is not deleted runs."""
+        self.troubles_end()
         cluster = self.cluster
         cluster.deletion_fails = None
         cluster.later(600)

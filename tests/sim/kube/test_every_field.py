@@ -72,6 +72,7 @@ def lost_node(cluster: FakeCluster) -> Any:
     agent = cluster.agent()
     agent.deaf = True
     cluster.api.set(cluster.driver_place(), {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    cluster.pass_once()
     cluster.later(300)
     cluster.pass_once()
     return cluster.status.state, agent.pod in cluster.api.objects

@@ -188,6 +188,7 @@ def test_on_a_lost_node_nothing_is_started_beside_it():
     cluster = becomes(running(), "--x")
     cluster.agent().deaf = True
     cluster.api.set(CANDIDATE, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    cluster.pass_once()
     cluster.later(600)
     cluster.pass_once()
     cluster.pass_once()

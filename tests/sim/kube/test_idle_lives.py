@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from headrace.kube.resources import PODS
 from tests.sim.kube.scaled import ScaledCluster
+from tests.sim.kube.troubles import Troubles
 
 LIMITS = {"max": 4, "lagObjective": "60s", "idle": {"after": "1m", "lookEvery": "10s", "maxSleep": "1h"}}
 SPEC: dict[str, Any] = {
@@ -20,10 +21,12 @@ WORK = {"reason": "Work", "message": "7 rows wait"}
 BLIND = {"reason": "Blind", "message": "Kafka does not tell its offsets"}
 
 
-class SleepyLife(RuleBasedStateMachine):
+class SleepyLife(Troubles):
+    cluster: ScaledCluster
+
     @initialize()
     def begin(self):
-        self.cluster = ScaledCluster(LIMITS, **SPEC)
+        self.befall(ScaledCluster(LIMITS, **SPEC))
         self.cluster.topic.rate = 0.0
 
     def look(self) -> None:
@@ -52,19 +55,6 @@ class SleepyLife(RuleBasedStateMachine):
     @rule(rate=st.sampled_from([0.0, 0.0, 0.0, 5.0]))
     def rows_come_or_not(self, rate):
         self.cluster.topic.rate = rate
-
-    @rule(writes=st.integers(0, 3))
-    def operator_is_killed_in_a_pass(self, writes):
-        self.look()
-        self.cluster.api.writes_left = writes
-        self.cluster.pass_once()
-        self.cluster.api.writes_left = None
-
-    @rule(faults=st.lists(st.sampled_from([None, "refused", "lost", "conflict", "quota"]), max_size=3))
-    def the_api_server_has_a_bad_moment(self, faults):
-        self.cluster.api.faults = faults
-        self.cluster.pass_once()
-        self.cluster.api.faults = []
 
     @rule(words=st.sampled_from([None, {}, WORK, BLIND]))
     def a_lookout_has_something_to_say(self, words):
@@ -95,11 +85,6 @@ class SleepyLife(RuleBasedStateMachine):
             self.cluster.end_driver(agent.pod, reason, 1)
 
     @invariant()
-    def never_two_writers(self):
-        assert len(self.cluster.writers()) <= 1
-        assert len(self.cluster.live_drivers()) <= 1
-
-    @invariant()
     def epochs_grow(self):
         epochs = [epoch for _, _, epoch in self.cluster.started]
         assert epochs == sorted(set(epochs))
@@ -112,6 +97,7 @@ class SleepyLife(RuleBasedStateMachine):
 
     def teardown(self):
         """Left in peace, with work: it is awake, and nobody looks in its place."""
+        self.troubles_end()
         cluster = self.cluster
         cluster.no_room_for_lookouts = False
         cluster.topic.rate = 5.0
@@ -143,6 +129,6 @@ class LongSleepyLife(SleepyLife):
 
 
 LongSleepyLife.TestCase.settings = settings(
-    max_examples=400, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=120, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestLongSleepyLife = pytest.mark.full(LongSleepyLife.TestCase)

@@ -263,6 +263,7 @@ def test_a_driver_on_a_lost_node_is_never_replaced_unless_the_spec_says_so(runni
     agent = running.agent()
     agent.deaf = True
     running.api.set(place, {"metadata": {"deletionTimestamp": stamp}})
+    running.pass_once()
     running.later(120)
     for _ in range(5):
         running.pass_once()

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import pytest
 
-from headrace.kube.resources import CONFIG_MAPS, SECRETS, SERVICES, Resource
+from headrace.api.names import executor_set_name
+from headrace.kube.resources import CONFIG_MAPS, SECRETS, SERVICES, STATEFUL_SETS, Resource
 from tests.sim.kube.cluster import JOB, NAMESPACE, FakeCluster
-
-BODIES: dict[str, dict[str, Any]] = {
-    CONFIG_MAPS.plural: {"data": {"prices.csv": "1,2"}},
-    SERVICES.plural: {"spec": {"selector": {"app": "shop"}, "ports": [{"port": 80}]}},
-    SECRETS.plural: {"stringData": {"password": "x"}},
-}
-
-
-def put(cluster: FakeCluster, resource: Resource, name: str) -> dict[str, Any]:
-    meta = {"name": name, "namespace": NAMESPACE}
-    return cluster.api.put_new(resource, {"metadata": meta, **BODIES[resource.plural]})
+from tests.sim.kube.strangers import KINDS, Strangers, names_to_come, put
 
 
 def remove(cluster: FakeCluster, resource: Resource, name: str) -> None:
@@ -108,3 +98,34 @@ def test_no_secret_is_deleted_by_its_name():
     assert cluster.api.of(SECRETS)[f"{JOB}-r1-a1"] == theirs
     assert sorted(cluster.api.of(SECRETS)) == [f"{JOB}-r1-a1", f"{JOB}-r1-a3", f"{JOB}-r1-a4"]
     assert ("delete", "secrets") not in cluster.api.rights
+
+
+def test_a_stateful_set_of_somebody_else_is_never_scaled():
+    """Spark could not make its own, so there is nobody to do the work; and that is said."""
+    cluster = FakeCluster()
+    theirs = put(cluster, STATEFUL_SETS, executor_set_name(JOB, 1))
+    passes(cluster)
+    cluster.edit(executors={"count": 3})
+    passes(cluster)
+    assert cluster.api.of(STATEFUL_SETS)[executor_set_name(JOB, 1)] == theirs
+    assert cluster.condition("Ready") == ("False", "NoExecutors")
+
+
+@pytest.mark.parametrize("resource", KINDS)
+def test_whatever_name_is_taken_what_is_there_stays_as_it_is(resource: Resource):
+    """Through a crash and an upgrade with a rehearsal; when the names are free again, the job goes on."""
+    cluster = FakeCluster()
+    cluster.settle()
+    strangers = Strangers(cluster)
+    for name in names_to_come(cluster):
+        strangers.come(resource, name)
+    cluster.edit(application={"args": ["--x"]}, upgrade={"strategy": "Rehearsed"})
+    passes(cluster)
+    if cluster.live_drivers():
+        cluster.end_driver(cluster.driver_place(), "QueryFailed", 66)
+    passes(cluster)
+    strangers.are_as_they_were()
+    strangers.go()
+    cluster.later(600)
+    cluster.settle(200)
+    assert cluster.condition("Ready") == ("True", "Running")

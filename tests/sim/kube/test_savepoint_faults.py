@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from headrace.kube.resources import PODS, STREAM_SAVEPOINTS
 from tests.sim.kube.cluster import NAMESPACE, FakeCluster
+from tests.sim.kube.troubles import Troubles
 
 SPEC = {
     "application": {"file": "job.py"},
@@ -49,9 +50,13 @@ def outcome(cluster: FakeCluster) -> object:
     return cluster.started, causes, states, len(store.saved), cluster.exists, keepers(cluster)
 
 
+def is_keeper(pod: Any) -> bool:
+    return pod["metadata"].get("labels", {}).get("headrace.dev/role") == "savepoint"
+
+
 def keepers(cluster: FakeCluster) -> list[str]:
     pods = cluster.api.of(PODS).items()
-    return [name for name, pod in pods if pod["metadata"]["labels"]["headrace.dev/role"] == "savepoint"]
+    return [name for name, pod in pods if is_keeper(pod)]
 
 
 def honest(cluster: FakeCluster) -> None:
@@ -106,14 +111,14 @@ def test_killed_after_the_kth_write_it_comes_to_the_same_end(k: int):
     rests(cluster)
 
 
+FAULTS = ("refused", "lost", "conflict", "busy", "invalid")
+
+
 @pytest.mark.parametrize(
     ("fault", "writes"),
     [
-        *((fault, range(k, WRITES, 7)) for k, fault in enumerate(("refused", "lost", "conflict"))),
-        *(
-            pytest.param(fault, range(WRITES), marks=pytest.mark.full)
-            for fault in ("refused", "lost", "conflict")
-        ),
+        *((fault, range(k, WRITES, 9)) for k, fault in enumerate(FAULTS)),
+        *(pytest.param(fault, range(WRITES), marks=pytest.mark.full) for fault in FAULTS),
     ],
 )
 def test_any_single_write_may_fail(fault: str, writes: range):
@@ -182,12 +187,12 @@ def test_an_operator_that_sees_the_past_removes_and_takes_nothing():
     assert set(cluster.savepoint_store.saved) == saved
 
 
-class AnySavepoints(RuleBasedStateMachine):
+class AnySavepoints(Troubles):
     """Savepoints asked for, deleted, failing; the job edited, suspended, crashed; kills and faults."""
 
     @initialize()
     def begin(self) -> None:
-        self.cluster = FakeCluster(SPEC)
+        self.befall(FakeCluster(SPEC))
         self.cluster.savepoint_store.import_from_elsewhere(ELSEWHERE)
         self.number = 0
         # Of every savepoint: the run it was first meant to be taken from.
@@ -196,22 +201,6 @@ class AnySavepoints(RuleBasedStateMachine):
     @rule()
     def operator_passes(self) -> None:
         self.cluster.pass_once()
-
-    @rule(writes=st.integers(0, 4))
-    def operator_is_killed_in_a_pass(self, writes: int) -> None:
-        self.cluster.api.writes_left = writes
-        self.cluster.pass_once()
-        self.cluster.api.writes_left = None
-
-    @rule(faults=st.lists(st.sampled_from([None, "refused", "lost", "conflict", "quota"]), max_size=4))
-    def the_api_server_has_a_bad_moment(self, faults: list[str | None]) -> None:
-        self.cluster.api.faults = faults
-        self.cluster.pass_once()
-        self.cluster.api.faults = []
-
-    @rule(pace=st.sampled_from([0, 1, 3, None]))
-    def the_watch_is_late_or_not(self, pace: int | None) -> None:
-        self.cluster.watch_pace = pace
 
     @rule()
     def kubelets_work(self) -> None:
@@ -286,14 +275,11 @@ class AnySavepoints(RuleBasedStateMachine):
             status = self.cluster.savepoint(name)
             assert not (status.failed_at and status.condition("Ready").status == "True")  # type: ignore[union-attr]
 
-    @invariant()
-    def never_two_writers(self) -> None:
-        assert len(self.cluster.live_drivers()) <= 1
-
     def teardown(self) -> None:
         """Left in peace, everything comes to rest, nothing is left behind, and then nobody writes."""
+        self.troubles_end()
         cluster = self.cluster
-        cluster.savepoint_store.fails, cluster.watch_pace = None, None
+        cluster.savepoint_store.fails = None
         cluster.later(600)
         if cluster.exists:
             cluster.edit(suspend=False)
@@ -323,6 +309,6 @@ class ManySavepoints(AnySavepoints):
 
 
 ManySavepoints.TestCase.settings = settings(
-    max_examples=500, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=400, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestManySavepoints = pytest.mark.full(ManySavepoints.TestCase)

@@ -251,3 +251,17 @@ def test_killed_while_it_collects_it_answers_all_the_same(k: int):
     cluster.settle()
     assert cluster.status.collection is not None and cluster.savepoint_store.collected
     assert not collectors(cluster)
+
+
+@pytest.mark.parametrize("ticks", range(1, 9))
+def test_the_savepoint_of_an_upgrade_may_be_deleted_at_any_time(ticks: int):
+    """The upgrade waited for it, and it waited for the upgrade that was to use it."""
+    cluster = running()
+    cluster.edit(application={"args": ["--x"]})
+    passes(cluster, ticks)
+    for name in list(cluster.api.of(STREAM_SAVEPOINTS)):
+        cluster.delete_savepoint(name)
+    cluster.settle()
+    assert cluster.status.run is not None and cluster.status.run.number == 2
+    assert cluster.condition("Ready") == ("True", "Running")
+    assert cluster.status.operation is None

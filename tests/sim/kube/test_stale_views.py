@@ -1,6 +1,7 @@
 """The cache behind the times: late, cut off, or of the past. Nothing that it leads to may do harm."""
 
 import copy
+from random import Random
 
 import pytest
 
@@ -16,15 +17,16 @@ def running() -> FakeCluster:
     return cluster
 
 
-def test_a_new_job_takes_one_pass_and_no_read_but_one():
-    """What it costs: the pods are listed once, before the first writer starts; nothing else is read."""
+def test_a_new_job_takes_one_pass_and_two_reads():
+    """What it costs: the pods are listed once, before it is decided that the first writer starts, and the job
+    is read just before it does; nothing else is read."""
     cluster = FakeCluster(SPEC)
     cluster.hear()
     cluster.api.rights.clear()
     cluster.watch_pace = 0
     cluster.pass_once()
     reads = {right for right in cluster.api.rights if right[0] in ("get", "list")}
-    assert reads == {("list", "pods")}
+    assert reads == {("list", "pods"), ("get", "streamjobs")}
     assert [write[:2] for write in cluster.api.writes] == [
         ("create", "configmaps"),
         ("patch", "streamjobs"),
@@ -121,6 +123,17 @@ def test_what_was_deleted_in_a_gap_of_the_watch_is_found_missing_by_the_next_lis
     assert len(cluster.live_drivers()) == 1
     wanted = [(1, 1, 1), (1, 2, 2)] if resource is PODS else [(1, 1, 1)]
     assert cluster.started == wanted
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_watch_that_tells_twice_and_out_of_order_changes_nothing_in_the_end(seed: int):
+    """Some news come late, some again, some long after the fact."""
+    cluster = FakeCluster(SPEC)
+    cluster.disorder.chance = Random(seed)
+    story(cluster)
+    assert (cluster.started, cluster.seeds) == (UNHARMED.started, UNHARMED.seeds)
+    assert cluster.condition("Ready") == UNHARMED.condition("Ready")
+    assert cluster.live_drivers() == UNHARMED.live_drivers()
 
 
 @pytest.mark.parametrize("pace", [1, 2, 3, 5])

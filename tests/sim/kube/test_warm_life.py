@@ -14,7 +14,7 @@ class WarmLife(AnyLife):
     @initialize()
     def begin(self):
         self.edits = 0
-        self.cluster = FakeCluster({**SPEC, "upgrade": {"strategy": "Rehearsed"}})
+        self.befall(FakeCluster({**SPEC, "upgrade": {"strategy": "Rehearsed"}}))
         self.cluster.settle()
 
     @rule(edits=st.booleans(), ticks=st.integers(1, 16))
@@ -26,7 +26,7 @@ class WarmLife(AnyLife):
         for _ in range(ticks):
             self.cluster.pass_once()
             self.cluster.kubelets_work()
-            self.never_two_writers()
+            self.there_are_never_two_writers()
 
     @rule(reason=st.sampled_from(["Killed", "StandbyExpired", "QueryFailed", "StoreUnavailable"]))
     def candidates_end(self, reason):

@@ -101,8 +101,8 @@ def test_a_time_of_long_ago_is_not_looked_for_in_vain() -> None:
 
 def test_the_schedule_says_when_to_look_again() -> None:
     known = [a("Schedule", ago=30)]
-    assert next_look(policy(**HOURLY), known, since=NOON, next_time=hourly) == NOON
-    assert next_look(policy(), known, since=NOON, next_time=hourly) is None
+    assert next_look(policy(**HOURLY), known, since=NOON, now=NOON, next_time=hourly) == NOON
+    assert next_look(policy(), known, since=NOON, now=NOON, next_time=hourly) is None
 
 
 NAME = "clicks-step-2-0a1b2c3d"

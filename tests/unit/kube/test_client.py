@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import aiohttp
 import pytest
@@ -112,6 +113,29 @@ def test_a_broken_connection_is_tried_again():
 
     assert run(handler, lambda client: client.get(PODS, "shop", "x")) == {"fine": True}
     assert len(seen) == 2
+
+
+def test_a_server_that_says_how_long_to_wait_is_obeyed():
+    waits: list[float] = []
+
+    async def handler(_request: web.Request) -> web.Response:
+        if waits:
+            return web.json_response({"fine": True})
+        return web.json_response({"message": "slow down"}, status=429, headers={"Retry-After": "7"})
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    assert run(handler, lambda client: replace(client, sleep=sleep).get(PODS, "shop", "x")) == {"fine": True}
+    assert len(waits) == 1 and waits[0] >= 7
+
+
+def test_who_may_not_ask_any_more_does_not_ask_again():
+    """It may have waited for an answer until another leads."""
+    handler, requests = answering((503, {"message": "no endpoints"}))
+    with pytest.raises(Unavailable, match="no endpoints"):
+        run(handler, lambda client: client.create(PODS, "shop", {}), may_retry=lambda: False)
+    assert len(requests) == 1
 
 
 def test_waits_double_up_to_a_limit_and_obey_the_server():

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from headrace.core.model import AttemptPhase, EarlierLineage, Ending
+from headrace.kube.memory import Memory
 from headrace.kube.pods import (
     earlier_lineage_of,
     executor_problem,
+    is_lost,
     may_wait_for_volumes,
     mount_problem,
     observed_attempt,
@@ -33,8 +35,8 @@ def driver(**state: Any) -> dict[str, Any]:
     return {"phase": "Running", "containerStatuses": [{"name": "driver", **state}]}
 
 
-def seen(status: dict[str, Any], report: dict[str, Any] | None = None, now: datetime = NOW, **metadata: Any):
-    return observed_attempt(a_pod(status, **metadata), report, assumed=AttemptPhase.STARTING, now=now)
+def seen(status: dict[str, Any], report: dict[str, Any] | None = None, lost: bool = False, **metadata: Any):
+    return observed_attempt(a_pod(status, **metadata), report, assumed=AttemptPhase.STARTING, lost=lost)
 
 
 WORDS = json.dumps({"reason": "QueryFailed", "message": "boom", "errorClass": "X"})
@@ -103,7 +105,7 @@ def test_the_store_speaks_through_the_container_that_looked_into_it():
     }
     state = {"terminated": {"exitCode": 64, "message": json.dumps(words)}}
     pod = a_pod({"phase": "Failed", "initContainerStatuses": [{"name": "store", "state": state}]})
-    ended = observed_attempt(pod, None, assumed=AttemptPhase.STARTING, now=NOW).ended
+    ended = observed_attempt(pod, None, assumed=AttemptPhase.STARTING).ended
     assert ended is not None
     assert (ended.ending, ended.error_class, ended.message) == (Ending.REFUSED, "EarlierLineage", "older")
     assert earlier_lineage_of(pod) == EarlierLineage(uid="old", last_run=7)
@@ -126,10 +128,18 @@ def test_what_does_not_prove_an_end(status: dict[str, Any]):
 
 
 def test_a_node_is_lost_when_a_deleted_pod_does_not_go_in_its_time():
-    deleted = NOW.isoformat()
-    assert not seen(driver(**RUNNING), now=NOW + timedelta(seconds=59), deletionTimestamp=deleted).lost
-    assert seen(driver(**RUNNING), now=NOW + timedelta(seconds=61), deletionTimestamp=deleted).lost
-    assert not seen(ended_container(exitCode=0), now=NOW + timedelta(hours=1), deletionTimestamp=deleted).lost
+    """Since it was first seen to go: when that was by the server's clock is no matter."""
+    seconds = [0.0]
+    memory = Memory(clock=lambda: seconds[0])
+    pod = a_pod(driver(**RUNNING), deletionTimestamp=NOW.isoformat(), deletionGracePeriodSeconds=30)
+    assert not is_lost(pod, memory)
+    seconds[0] = 89
+    assert not is_lost(pod, memory)
+    seconds[0] = 91
+    assert is_lost(pod, memory)
+    assert not is_lost(a_pod(driver(**RUNNING)), memory)
+    assert seen(driver(**RUNNING), lost=True).lost
+    assert not seen(ended_container(exitCode=0), lost=True).lost
 
 
 @pytest.mark.parametrize(
