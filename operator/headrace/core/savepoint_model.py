@@ -95,6 +95,9 @@ class SavepointObserved:
     # How far the copy is; None where nobody tells.
     copied_percent: int | None = None
     in_use_by: tuple[str, ...] = ()
+    # By jobs of other namespaces, which name its path. They hold up retention, and not whoever deletes it:
+    # or anybody could keep what is not theirs.
+    in_use_elsewhere: tuple[str, ...] = ()
     # A job that has started from it.
     restored_by: str | None = None
     # Why the platform refused a pod for it.

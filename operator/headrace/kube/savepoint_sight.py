@@ -95,6 +95,7 @@ def look_at_savepoint(
         job=_saved_job(cache, platform, key, memory),
         tries=tries,
         in_use_by=_in_use_by(cache, _beginners(cache, savepoint.namespace), manifest),
+        in_use_elsewhere=_in_use_elsewhere(_beginners_elsewhere(cache, savepoint.namespace), manifest),
         restored_by=_restored_by(cache, manifest),
         refused=refused,
         namespace_ends=refused is not None and _NAMESPACE_ENDS in refused.message,
@@ -105,8 +106,13 @@ def look_at_savepoint(
 def known_savepoints(cache: Cache, job: JobKey) -> tuple[Known, ...]:
     """Of a job, but those that are on their way out."""
     own = [one for one in cache.children(STREAM_SAVEPOINTS, job) if not is_leaving(one)]
-    beginners = _beginners(cache, job[0]) if own else []
-    return tuple(_known(one, in_use_by=_in_use_by(cache, beginners, one)) for one in own)
+    if not own:
+        return ()
+    beginners, elsewhere = _beginners(cache, job[0]), _beginners_elsewhere(cache, job[0])
+    return tuple(
+        _known(one, in_use_by=_in_use_by(cache, beginners, one) + _in_use_elsewhere(elsewhere, one))
+        for one in own
+    )
 
 
 # ---- the job ------------------------------------------------------------------------------------------
@@ -172,6 +178,21 @@ def _beginners(cache: Cache, namespace: str) -> list[Object]:
         if (asked and asked != status.get("restored")) or (job["spec"].get("startFrom") and _begins(status)):
             found.append(job)
     return found
+
+
+def _beginners_elsewhere(cache: Cache, namespace: str) -> list[Object]:
+    """In other namespaces nobody can name a StreamSavepoint of this one: they name the path of its copy."""
+    return [
+        job
+        for job in cache.jobs_outside(namespace)
+        if (job["spec"].get("startFrom") or {}).get("path") and _begins(job.get("status") or {})
+    ]
+
+
+def _in_use_elsewhere(beginners: Iterable[Object], savepoint: Object) -> tuple[str, ...]:
+    path = (savepoint.get("status") or {}).get("path")
+    users = (job["metadata"] for job in beginners if job["spec"]["startFrom"]["path"] == path)
+    return tuple(sorted(f"{one['namespace']}/{one['name']}" for one in users))
 
 
 def _begins(status: Mapping[str, Any]) -> bool:
