@@ -12,6 +12,7 @@ RocksDB leaves them, one snapshot per partition; the slow-down is of a real quer
 figures, on the error output: the requests of a savepoint, and what each window of the slow-down has seen.
 
 A window is long enough for a whole capped savepoint in all its parts: looking, reading, copying, checking.
+It is compared with the mean of the windows before and after it, because the state grows and the JVM warms up.
 Savepoints are removed after it, which is no part of taking them. Query, copier and server share the cores.
 """
 
@@ -184,15 +185,18 @@ def measure_slowdown(server: S3Server, rounds: int, batches: int) -> None:
     store = open_store(f"s3://{bucket}/ns/job", server.options())
     await_batches(query, WARM_UP_BATCHES, look_seconds=LOOK_SECONDS)
     slower: dict[str, list[float]] = {"capped": [], "uncapped": []}
+    before = window(query, batches)
     for number in range(rounds):
         for name, limits in (("capped", CAP), ("uncapped", {})):
             beside = Beside(server, store, limits, f"{name}-{number}")
-            if number % 2:  # the state grows, so the second is always a little slower
-                alone, with_it = window(query, batches), beside.window(query, batches)
-            else:
-                with_it, alone = beside.window(query, batches), window(query, batches)
+            with_it, after = beside.window(query, batches), window(query, batches)
+            alone = (before + after) / 2
             slower[name].append(100 * (with_it / alone - 1))
-            print(f"{name}: {with_it:.0f} ms beside, {alone:.0f} ms alone; {beside.seen}", file=sys.stderr)
+            print(
+                f"{name}: {with_it:.0f} ms, {before:.0f} before and {after:.0f} after; {beside.seen}",
+                file=sys.stderr,
+            )
+            before = after
     query.stop()
     spark.stop()
     for name, pairs in slower.items():
