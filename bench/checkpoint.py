@@ -203,7 +203,7 @@ def start(spark: Any, checkpoint: str, output: str) -> Any:
     return writer.outputMode("append").trigger(processingTime="0 seconds").start()
 
 
-def await_batches(query: Any, count: int, *, after: int | None = None) -> int:
+def await_batches(query: Any, count: int, *, after: int | None = None, look_seconds: float = 0.01) -> int:
     """Waits until so many batches have ended after that one, or after the first that ends from now on;
     returns the number of the last."""
     deadline = time.monotonic() + WAIT_SECONDS
@@ -216,7 +216,7 @@ def await_batches(query: Any, count: int, *, after: int | None = None) -> int:
             after = progress["batchId"]
         if progress and after is not None and progress["batchId"] - after >= count:
             return progress["batchId"]
-        time.sleep(0.01)
+        time.sleep(look_seconds)
     raise TimeoutError(f"no {count} batches within {WAIT_SECONDS} s")
 
 

@@ -9,13 +9,16 @@
 
 Copies and bare copies take turns; so do batches with and without a savepoint. The times are of files as
 RocksDB leaves them, one snapshot per partition; the slow-down is of a real query on its own state. Below the
-figures, on the error output: the requests of a savepoint.
+figures, on the error output: the requests of a savepoint, and what each window of the slow-down has seen.
+
+A window is long enough for a whole capped savepoint in all its parts: looking, reading, copying, checking.
+It is compared with the mean of the windows before and after it, because the state grows and the JVM warms up.
+Savepoints are removed after it, which is no part of taking them. Query, copier and server share the cores.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import statistics
@@ -24,7 +27,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,11 +49,15 @@ RESULTS = ROOT / "bench/results/savepoint.json"
 MEGABYTE = 1_000_000
 SIZES = {"10mb": 10 * MEGABYTE, "1gb": 1000 * MEGABYTE}
 PARTITIONS = 16
-WARM_UP_BATCHES = 5
-BATCHES_PER_WINDOW = 10
-# What `maxCopyRate: 16M` sets, and nothing else: a tenth of what a small server copies. A savepoint of a
-# gigabyte then takes a minute or so.
-CAP = {"bytes_per_second": 16 * MEGABYTE}
+# The JVM's compiler is at work for longer than the first batches.
+WARM_UP_BATCHES = 40
+# With a trigger of a second: longer than a capped savepoint takes, which has some 100 to 400 requests.
+BATCHES_PER_WINDOW = 30
+# Each look at a query costs its driver something.
+LOOK_SECONDS = 0.2
+# What `maxCopyRate: 16M` sets, and nothing else: a tenth of what a small server copies, and 15 requests per
+# second. A savepoint of a gigabyte then takes a minute or so.
+CAP: dict[str, float] = {"bytes_per_second": 16 * MEGABYTE}
 GOALS = {
     "savepoint.seconds_10mb": None,
     "savepoint.seconds_1gb": None,
@@ -80,6 +88,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sizes", nargs="+", choices=[*SIZES, "none"], default=list(SIZES))
     parser.add_argument("--no-slowdown", action="store_true", help="leave out what needs Spark")
+    parser.add_argument("--batches", type=int, default=BATCHES_PER_WINDOW, help="of a window")
     arguments = parser.parse_args()
     os.environ.update(ENVIRONMENT)
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +103,7 @@ def main() -> None:
         if largest is not None:
             figure("savepoint.copy_rate_ratio_to_bare", largest.ratio_to_bare, "ratio")
         if not arguments.no_slowdown:
-            measure_slowdown(server, arguments.rounds)
+            measure_slowdown(server, arguments.rounds, arguments.batches)
 
 
 def figure(name: str, value: float, unit: str) -> None:
@@ -163,7 +172,7 @@ def take(store: Store, run: str, savepoint: str, pace: Pace | None = None) -> Ma
 # ---- slow-down
 
 
-def measure_slowdown(server: S3Server, rounds: int) -> None:
+def measure_slowdown(server: S3Server, rounds: int, batches: int) -> None:
     spark = session(server)
     bucket = server.new_bucket()
     run = f"s3a://{bucket}/ns/job/uid/run-1"
@@ -174,15 +183,20 @@ def measure_slowdown(server: S3Server, rounds: int) -> None:
         own.conf.set(key, value)
     query = start(own, f"{run}/queries/q")
     store = open_store(f"s3://{bucket}/ns/job", server.options())
-    await_batches(query, WARM_UP_BATCHES)
+    await_batches(query, WARM_UP_BATCHES, look_seconds=LOOK_SECONDS)
     slower: dict[str, list[float]] = {"capped": [], "uncapped": []}
+    before = window(query, batches)
     for number in range(rounds):
-        for name, pace in (("capped", Pace(**CAP)), ("uncapped", Pace())):
-            if number % 2:  # the state grows, so the second is always a little slower
-                alone, beside = window(query), window_beside(query, store, pace, f"{name}-{number}")
-            else:
-                beside, alone = window_beside(query, store, pace, f"{name}-{number}"), window(query)
-            slower[name].append(100 * (beside / alone - 1))
+        for name, limits in (("capped", CAP), ("uncapped", {})):
+            beside = Beside(server, store, limits, f"{name}-{number}")
+            with_it, after = beside.window(query, batches), window(query, batches)
+            alone = (before + after) / 2
+            slower[name].append(100 * (with_it / alone - 1))
+            print(
+                f"{name}: {with_it:.0f} ms, {before:.0f} before and {after:.0f} after; {beside.seen}",
+                file=sys.stderr,
+            )
+            before = after
     query.stop()
     spark.stop()
     for name, pairs in slower.items():
@@ -201,43 +215,45 @@ def start(spark: Any, checkpoint: str) -> Any:
     return writer.option("checkpointLocation", checkpoint).trigger(processingTime="1 second").start()
 
 
-def window(query: Any) -> float:
-    """The median time of the next batches."""
-    done = query.lastProgress["batchId"]
-    await_batches(query, BATCHES_PER_WINDOW, after=done)
-    took = [one["durationMs"]["triggerExecution"] for one in query.recentProgress if one["batchId"] > done]
-    return statistics.median(took)
+def window(query: Any, batches: int) -> float:
+    """The median time of the next batches. Not of the one that may have begun already."""
+    first = query.lastProgress["batchId"] + 1
+    last = await_batches(query, batches, after=first, look_seconds=LOOK_SECONDS)
+    times = {one["batchId"]: one["durationMs"]["triggerExecution"] for one in query.recentProgress}
+    return statistics.median(took for batch, took in times.items() if first < batch <= last)
 
 
-def window_beside(query: Any, store: Store, pace: Pace, name: str) -> float:
-    with savepoints_one_after_the_other(store, pace, name):
-        return window(query)
+class Beside:
+    """Savepoints one after the other, without a pause, while a window is measured."""
 
+    def __init__(self, server: S3Server, store: Store, limits: dict[str, float], name: str) -> None:
+        self.server, self.store, self.limits, self.name = server, store, limits, name
+        self.seen = ""
 
-@contextlib.contextmanager
-def savepoints_one_after_the_other(store: Store, pace: Pace, name: str) -> Iterator[None]:
-    ended = threading.Event()
-    faults: list[BaseException] = []
+    def window(self, query: Any, batches: int) -> float:
+        begin, began = self.server.log_position(), time.monotonic()
+        ended = threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            taking = pool.submit(self._take_until, ended)
+            try:
+                median = window(query, batches)
+                end, seconds = self.server.log_position(), time.monotonic() - began
+            finally:
+                ended.set()
+            taken = taking.result()
+        for savepoint in taken:
+            delete_savepoint(self.store, savepoint, why="bench")
+        asked = self.server.requests(begin, end)
+        own = sum("_savepoints" in f"{one.key} {one.uri}" for one in asked)
+        self.seen = f"{len(taken)} savepoints, {own / seconds:.1f} copies and the like per second"
+        return median
 
-    def work() -> None:
-        number = 0
-        try:
-            while not ended.is_set():
-                take(store, "uid/run-1", f"_savepoints/{name}-{number}", pace)
-                delete_savepoint(store, f"_savepoints/{name}-{number}", why="bench")
-                number += 1
-        except BaseException as fault:
-            faults.append(fault)
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        worker.join()
-    if faults:
-        raise faults[0]
+    def _take_until(self, ended: threading.Event) -> list[str]:
+        taken: list[str] = []
+        while not ended.is_set():
+            taken.append(f"_savepoints/{self.name}-{len(taken)}")
+            take(self.store, "uid/run-1", taken[-1], Pace(**self.limits))
+        return taken
 
 
 if __name__ == "__main__":

@@ -18,7 +18,14 @@ from typing import Any, get_args
 
 from headrace_jobs.keeper.progress import telling_progress
 from headrace_jobs.store import Store, open_store
-from headrace_jobs.store.errors import LineageError, SavepointError, SeedError
+from headrace_jobs.store.errors import (
+    LineageError,
+    NoRightsError,
+    SavepointError,
+    SeedError,
+    WrongEndpointError,
+)
+from headrace_jobs.store.interface import OpenUpload
 from headrace_jobs.store.s3_options import S3Options
 from headrace_jobs.store.savepoints import (
     SAVEPOINTS,
@@ -41,6 +48,7 @@ from headrace_jobs.store.savepoints import (
     take_savepoint,
     verify_savepoint,
 )
+from headrace_jobs.store.uploads import abort_broken_off_uploads, broken_off_uploads
 
 log = logging.getLogger("headrace")
 
@@ -49,6 +57,10 @@ _REFUSED, _FAILED = 64, 66
 _TELL_SECONDS = 10.0
 # Kubernetes keeps this much of a container's last words; the rest lies in the manifest.
 _LARGEST_RESULT = 3500
+_UPLOAD_RIGHTS = (
+    "the job's credentials need s3:ListBucketMultipartUploads, s3:ListMultipartUploadParts and "
+    "s3:AbortMultipartUpload, and the server must know these requests"
+)
 
 
 class _TimeIsUpError(SavepointError):
@@ -211,34 +223,53 @@ def discard(arguments: argparse.Namespace, s3: S3Options) -> Result:
 
 
 def collect_orphans(arguments: argparse.Namespace, s3: S3Options) -> Result:
-    store, look = open_store(arguments.store, s3), orphans if arguments.dry_run else collect
-    found = look(store, older_than=timedelta(hours=arguments.older_than_hours), now=datetime.now(UTC))
+    store, dry = open_store(arguments.store, s3), arguments.dry_run
+    age = {"older_than": timedelta(hours=arguments.older_than_hours), "now": datetime.now(UTC)}
+    found = (orphans if dry else collect)(store, **age)
+    uploads, unknown = _broken_off(store, dry=dry, **age)
     # Whole ones that nobody names cost as much. They may be all that is left of a job: they stay.
     whole = [one for one in list_savepoints(store) if one.manifest is not None]
     nameless = [one for one in whole if one.path.removeprefix(f"{SAVEPOINTS}/") not in arguments.known]
-    told = {"reason": "Completed", "message": _cost(found, dry=arguments.dry_run), **_report(found)}
+    told = {"reason": "Completed", "message": _cost(found, uploads, dry=dry), **_report(found, uploads)}
+    told["message"] += unknown
     told["savepoints"] = [_line(store, one) for one in nameless]
     if nameless:
         size = sum(one.manifest.size_bytes for one in nameless if one.manifest is not None)
         told["message"] += f"; {len(nameless)} savepoints that no object names, with {size} bytes, stay"
     while len(json.dumps(told)) > _LARGEST_RESULT:
-        longest = max(("orphans", "savepoints"), key=lambda part: len(told[part]))
+        longest = max(("orphans", "uploads", "savepoints"), key=lambda part: len(told[part]))
         told[longest] = told[longest][:-1]
     return 0, told
 
 
-def _report(found: list[Orphan]) -> dict[str, Any]:
+def _broken_off(store: Store, *, dry: bool, **age: Any) -> tuple[list[OpenUpload], str]:
+    """And what to add where they cannot be known: that is no reason to leave everything else."""
+    look = broken_off_uploads if dry else abort_broken_off_uploads
+    try:
+        return look(store, **age), ""
+    except (NoRightsError, WrongEndpointError) as error:
+        log.warning("uploads that were broken off: %s", error)
+        return [], f"; uploads that were broken off could not be looked for: {_UPLOAD_RIGHTS}"
+
+
+def _report(found: list[Orphan], uploads: list[OpenUpload]) -> dict[str, Any]:
     return {
         "objects": sum(one.objects for one in found),
-        "bytes": sum(one.size_bytes for one in found),
+        "bytes": sum(one.size_bytes for one in found) + sum(one.size for one in uploads),
         "orphans": [asdict(one) for one in found],
+        "uploads": [{"key": one.key, "size_bytes": one.size} for one in uploads],
     }
 
 
-def _cost(found: list[Orphan], *, dry: bool) -> str:
-    told = _report(found)
+def _cost(found: list[Orphan], uploads: list[OpenUpload], *, dry: bool) -> str:
+    told = _report(found, [])
     verb = "would be removed" if dry else "removed"
-    return f"{len(found)} orphans with {told['objects']} objects and {told['bytes']} bytes {verb}"
+    message = f"{len(found)} orphans with {told['objects']} objects and {told['bytes']} bytes {verb}"
+    if uploads:
+        size = sum(one.size for one in uploads)
+        aborted = "would be aborted" if dry else "aborted"
+        message += f"; {len(uploads)} uploads that were broken off, with {size} bytes, {aborted}"
+    return message
 
 
 def _pace(arguments: argparse.Namespace) -> Pace:

@@ -22,7 +22,7 @@ from headrace_jobs.store.errors import (
     StoreError,
     UnavailableError,
 )
-from headrace_jobs.store.interface import PIECE_BYTES, Copy, Entry
+from headrace_jobs.store.interface import PIECE_BYTES, Copy, Entry, OpenUpload
 from headrace_jobs.store.probe import probe_conditional_put
 
 _COPY_THREADS = 8
@@ -137,6 +137,12 @@ class DirectoryStore:
         with _translated("delete", path):
             _remove_tree(path)
             self._prune_empty(path.parent)
+
+    def open_uploads(self) -> Sequence[OpenUpload]:
+        return []
+
+    def abort_upload(self, upload: OpenUpload) -> None:
+        """There is none: what a killed writer left is a temporary file."""
 
     def probe(self) -> None:
         probe_conditional_put(self)

@@ -32,6 +32,18 @@ class Copy:
     """Nobody ever writes into the source: a store that can may let both names share one content."""
 
 
+@dataclass(frozen=True)
+class OpenUpload:
+    """An object that somebody began to write in parts and has not ended: no object yet, and paid for."""
+
+    key: str
+    id: str
+    last_sign: float
+    """Of life: when it was begun, or its newest part was written. Seconds since the epoch, as above."""
+    size: int
+    """Of the parts that are there."""
+
+
 class Store(Protocol):
     @property
     def url(self) -> str:
@@ -94,6 +106,14 @@ class Store(Protocol):
 
     def delete_tree(self, prefix: str) -> None:
         """Everything below `prefix/`, also what is not listed (markers, leftovers of killed writers)."""
+        ...
+
+    def open_uploads(self) -> Sequence[OpenUpload]:
+        """All of this store. None where objects are not written in parts."""
+        ...
+
+    def abort_upload(self, upload: OpenUpload) -> None:
+        """Gives its parts back, and its writer an error. One that has ended meanwhile is fine."""
         ...
 
     def probe(self) -> None:

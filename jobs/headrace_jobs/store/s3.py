@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,8 +17,8 @@ import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from headrace_jobs.store.errors import NotFoundError, SourceChangedError, StoreError
-from headrace_jobs.store.interface import PIECE_BYTES, Copy, Entry
+from headrace_jobs.store.errors import NoRightsError, NotFoundError, SourceChangedError, StoreError
+from headrace_jobs.store.interface import PIECE_BYTES, Copy, Entry, OpenUpload
 from headrace_jobs.store.probe import probe_conditional_put
 from headrace_jobs.store.retry import RetryPolicy, with_retries
 from headrace_jobs.store.s3_credentials import FileCredentials
@@ -194,6 +194,20 @@ class S3Store:
             item["Key"] for page in self._pages(f"{prefix}/") for item in page.get("Contents", ())
         )
 
+    def open_uploads(self) -> Sequence[OpenUpload]:
+        own = self._absolute("")
+        found = self._uploads(own)
+        if not found and self._options.endpoint is not None:
+            # MinIO takes a prefix here for a whole key, and finds nothing: so all of the bucket, if we may.
+            with suppress(NoRightsError):
+                found = [one for one in self._uploads("") if one["Key"].startswith(own)]
+        return [upload for one in found if (upload := self._with_parts(one)) is not None]
+
+    def abort_upload(self, upload: OpenUpload) -> None:
+        request = {**self._at(upload.key), "UploadId": upload.id}
+        with suppress(NotFoundError):
+            self._call("delete", upload.key, lambda _: self._client.abort_multipart_upload(**request))
+
     def probe(self) -> None:
         next(iter(self.list("_probe/")), None)
         probe_conditional_put(self)
@@ -208,6 +222,39 @@ class S3Store:
             if not page.get("IsTruncated"):
                 return
             request = {**request, "ContinuationToken": page["NextContinuationToken"]}
+
+    def _uploads(self, absolute_prefix: str) -> list[dict[str, Any]]:
+        request: dict[str, Any] = {"Bucket": self._bucket, "Prefix": absolute_prefix}
+        found: list[dict[str, Any]] = []
+        while True:
+            page: dict[str, Any] = self._call(
+                "list uploads in",
+                "",
+                lambda _, request=request: self._client.list_multipart_uploads(**request),
+            )
+            found += page.get("Uploads", ())
+            if not page.get("IsTruncated"):
+                return found
+            marks = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page.get("NextUploadIdMarker", "")}
+            request = {**request, **marks}
+
+    def _with_parts(self, upload: Mapping[str, Any]) -> OpenUpload | None:
+        """None for one that has ended meanwhile."""
+        key = self._relative(upload["Key"])
+        request: dict[str, Any] = {**self._at(key), "UploadId": upload["UploadId"]}
+        size, last_sign = 0, upload["Initiated"].timestamp()
+        while True:
+            try:
+                page: dict[str, Any] = self._call(
+                    "read", key, lambda _, request=request: self._client.list_parts(**request)
+                )
+            except NotFoundError:
+                return None
+            for part in page.get("Parts", ()):
+                size, last_sign = size + part["Size"], max(last_sign, part["LastModified"].timestamp())
+            if not page.get("IsTruncated"):
+                return OpenUpload(key, upload["UploadId"], last_sign, size)
+            request = {**request, "PartNumberMarker": page["NextPartNumberMarker"]}
 
     def _copy_at_once(self, copy: Copy) -> None:
         self._client.copy_object(

@@ -118,7 +118,9 @@ class Savepoints(ApiModel):
         "How far those that Headrace takes by itself are checked.", default="Objects"
     )
     max_copy_rate: Memory | None = live_field(
-        "The most bytes per second that one of them copies, such as `100Mi`. Default: no limit.", default=None
+        """The most bytes per second that one of them copies, such as `100Mi`. Each request counts as at least
+        1 MiB: that is also at most 100 requests per second. Default: no limit.""",
+        default=None,
     )
 
 

@@ -60,7 +60,9 @@ class StreamSavepointSpec(ApiModel):
     )
     time_limit: Duration = live_field("It has failed if it takes longer.", default=Duration("1h"))
     max_copy_rate: Memory | None = live_field(
-        "The most bytes per second to copy, such as `100Mi`. Default: no limit.", default=None
+        """The most bytes per second to copy, such as `100Mi`. Each request counts as at least 1 MiB: that is
+        also at most 100 requests per second. Default: no limit.""",
+        default=None,
     )
 
     @transition_rule(
@@ -165,7 +167,10 @@ class StreamSavepointStatus(StatusModel):
     verified: Verification = plain_field("How far it has been checked.", default=Verification())
     check: Check | None = plain_field("The last check that the annotation asked for.", default=None)
     in_use_by: Items[str] = plain_field(
-        "Jobs that start from it or roll back to it: it is kept for them.", default=(), max_length=32
+        """Jobs that start from it or roll back to it: retention keeps it for them. Those of other namespaces,
+        which name its path, as `<namespace>/<name>`.""",
+        default=(),
+        max_length=32,
     )
     access: RawObject | None = plain_field(
         """Under whose rights its store is reached when the job is gone: of the job's spec, what names a

@@ -97,6 +97,9 @@ class SavepointObserved:
     # How long it has been under way, as far as this operator has seen.
     under_way: timedelta = timedelta(0)
     in_use_by: tuple[str, ...] = ()
+    # By jobs of other namespaces, which name its path. They hold up retention, and not whoever deletes it:
+    # or anybody could keep what is not theirs.
+    in_use_elsewhere: tuple[str, ...] = ()
     # A job that has started from it.
     restored_by: str | None = None
     # Why the platform refused a pod for it.

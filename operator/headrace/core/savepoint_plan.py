@@ -80,7 +80,7 @@ def plan_savepoint(
             "conditions": with_facts(
                 status.conditions, decision.facts, now=now, generation=savepoint.generation
             ),
-            "in_use_by": observed.in_use_by[:_MOST_USERS],
+            "in_use_by": (*observed.in_use_by, *observed.in_use_elsewhere)[:_MOST_USERS],
         }
     )
     return SavepointPlan(

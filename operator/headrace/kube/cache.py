@@ -107,6 +107,10 @@ class Cache:
         by_name = self._kinds[STREAM_JOBS.plural].by_name
         return [job for (place, _), job in by_name.items() if place == namespace]
 
+    def jobs_outside(self, namespace: str) -> list[Object]:
+        by_name = self._kinds[STREAM_JOBS.plural].by_name
+        return [job for (place, _), job in by_name.items() if place != namespace]
+
     def children(self, resource: Resource, key: JobKey) -> list[Object]:
         kind = self._kinds[resource.plural]
         return [kind.by_name[name] for name in sorted(kind.of_job.get(key, ()))]

@@ -96,6 +96,7 @@ def look_at_savepoint(
         tries=tries,
         under_way=_under_way(savepoint.uid, manifest.get("status") or {}, memory),
         in_use_by=_in_use_by(cache, _beginners(cache, savepoint.namespace), manifest),
+        in_use_elsewhere=_in_use_elsewhere(_beginners_elsewhere(cache, savepoint.namespace), manifest),
         restored_by=_restored_by(cache, manifest),
         refused=refused,
         namespace_ends=refused is not None and _NAMESPACE_ENDS in refused.message,
@@ -113,8 +114,10 @@ def _under_way(uid: str, status: Mapping[str, Any], memory: Memory) -> timedelta
 def known_savepoints(cache: Cache, job: JobKey) -> tuple[Known, ...]:
     """Of a job, but those that are on their way out. One that is in use stays until it is not any more."""
     own = cache.children(STREAM_SAVEPOINTS, job)
-    beginners = _beginners(cache, job[0]) if own else []
-    used = [(one, _in_use_by(cache, beginners, one)) for one in own]
+    if not own:
+        return ()
+    beginners, elsewhere = _beginners(cache, job[0]), _beginners_elsewhere(cache, job[0])
+    used = [(one, _in_use_by(cache, beginners, one) + _in_use_elsewhere(elsewhere, one)) for one in own]
     return tuple(_known(one, in_use_by=users) for one, users in used if users or not is_leaving(one))
 
 
@@ -181,6 +184,21 @@ def _beginners(cache: Cache, namespace: str) -> list[Object]:
         if (asked and asked != status.get("restored")) or (job["spec"].get("startFrom") and _begins(status)):
             found.append(job)
     return found
+
+
+def _beginners_elsewhere(cache: Cache, namespace: str) -> list[Object]:
+    """In other namespaces nobody can name a StreamSavepoint of this one: they name the path of its copy."""
+    return [
+        job
+        for job in cache.jobs_outside(namespace)
+        if (job["spec"].get("startFrom") or {}).get("path") and _begins(job.get("status") or {})
+    ]
+
+
+def _in_use_elsewhere(beginners: Iterable[Object], savepoint: Object) -> tuple[str, ...]:
+    path = (savepoint.get("status") or {}).get("path")
+    users = (job["metadata"] for job in beginners if job["spec"]["startFrom"]["path"] == path)
+    return tuple(sorted(f"{one['namespace']}/{one['name']}" for one in users))
 
 
 def _begins(status: Mapping[str, Any]) -> bool:

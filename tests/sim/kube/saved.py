@@ -72,6 +72,13 @@ def refuse_pods(cluster: FakeCluster, why: str = "quota") -> Any:
     return create
 
 
+def put_starter_elsewhere(cluster: FakeCluster, path: str, status: dict[str, Any]) -> None:
+    """Of another namespace, which can name the copy only."""
+    metadata = {"name": "fork", "namespace": "elsewhere"}
+    spec = {**SPEC, "startFrom": {"path": path}}
+    cluster.api.put_new(STREAM_JOBS, {"metadata": metadata, "spec": spec, "status": status})
+
+
 def put_starter(cluster: FakeCluster, status: dict[str, Any], **more: Any) -> None:
     metadata = {"name": "fork", "namespace": NAMESPACE, **more}
     spec = {**SPEC, "startFrom": {"savepoint": "manual"}}

@@ -16,6 +16,7 @@ from tests.sim.kube.saved import (
     message,
     passes,
     put_starter,
+    put_starter_elsewhere,
     refuse_pods,
     running,
 )
@@ -79,6 +80,27 @@ def test_one_in_use_is_not_removed():
     cluster.api.remove((STREAM_JOBS.plural, NAMESPACE, "fork"))
     cluster.settle()
     assert not cluster.savepoint_store.saved
+
+
+def test_a_job_of_another_namespace_holds_up_retention_and_not_whoever_deletes_it():
+    cluster = running({**SPEC, "savepoints": {"keep": 1}})
+    for name in ("first", "second", "third"):
+        cluster.create_savepoint(name, cause="Schedule")
+        if name != "third":
+            cluster.settle()
+            cluster.later(3600)
+        if name == "first":
+            put_starter_elsewhere(cluster, cluster.savepoint("first").path or "", {})
+    cluster.settle()
+    assert savepoints(cluster) == ["first", "third"]
+    assert cluster.savepoint("first").in_use_by == ("elsewhere/fork",)
+    cluster.delete_savepoint("first")
+    cluster.settle()
+    assert savepoints(cluster) == ["third"]
+
+
+def savepoints(cluster: FakeCluster) -> list[str]:
+    return sorted(cluster.api.of(STREAM_SAVEPOINTS))
 
 
 def test_a_store_that_refuses_keeps_it_and_retain_lets_it_go():

@@ -92,6 +92,31 @@ def test_large_objects_are_copied_in_parts_with_the_same_precondition(server: S3
     assert server.open_uploads(bucket) == []
 
 
+def test_uploads_that_were_broken_off_are_found_and_aborted_and_those_of_others_are_not(
+    server: S3Server,
+) -> None:
+    bucket, client = server.new_bucket(), server.client()
+    store = open_store(f"s3://{bucket}/ns/job", server.options())
+    assert store.open_uploads() == []
+    keys = ("ns/job/_savepoints/s/data-1/large ü", "ns/job/uid/run-1/x", "ns/job-2/y")
+    uploads = {key: client.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"] for key in keys}
+    for number, size in ((1, 5 * MEBIBYTE), (2, 100)):
+        client.upload_part(
+            Bucket=bucket, Key=keys[0], UploadId=uploads[keys[0]], PartNumber=number, Body=bytes(size)
+        )
+    found = {one.key: one for one in store.open_uploads()}
+    assert {key: one.size for key, one in found.items()} == {
+        "_savepoints/s/data-1/large ü": 5 * MEBIBYTE + 100,
+        "uid/run-1/x": 0,
+    }
+    assert all(abs(one.last_sign - time.time()) < 60 for one in found.values())
+    for one in found.values():
+        store.abort_upload(one)
+        store.abort_upload(one)  # somebody was faster
+    assert store.open_uploads() == []
+    assert [one["Key"] for one in server.open_uploads(bucket)] == ["ns/job-2/y"]
+
+
 def test_a_tree_is_deleted_with_the_markers_of_its_directories(store: S3Store) -> None:
     for key in ("run-1/queries/q/offsets/", "run-1/queries/q/offsets/0", "run-10/x"):
         store.put(key, b"")

@@ -44,10 +44,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_window_ends_also_when_spark_has_forgotten_the_first_batches():
     query = Query()
-    for _ in range(3 * SPARK_KEEPS // savepoint.BATCHES_PER_WINDOW):
+    for _ in range(3 * SPARK_KEEPS // 10):
         before = query.batch + 1
-        median = savepoint.window(query)
-        assert before < median <= query.batch
+        median = savepoint.window(query, 10)
+        assert median == before + 1 + 5.5, "ten, without the one that had begun before"
     assert query.batch > 2 * SPARK_KEEPS
 
 

@@ -22,10 +22,11 @@ from headrace_jobs.store.savepoints.manifest import (
     has_manifest,
     read_manifest,
 )
+from headrace_jobs.store.savepoints.pacing import Pace
 from headrace_jobs.store.savepoints.restore import restore_savepoint
 from headrace_jobs.store.savepoints.seeding import seed_from
 from headrace_jobs.store.savepoints.take import take_savepoint
-from headrace_jobs.store.savepoints.transfer import Pace, Progress
+from headrace_jobs.store.savepoints.transfer import Progress
 from headrace_jobs.store.savepoints.verify import Verification, record, recorded, verify_savepoint
 
 __all__ = [

@@ -36,10 +36,11 @@ from headrace_jobs.store.runs import (
 )
 from headrace_jobs.store.savepoints.between import copier_between
 from headrace_jobs.store.savepoints.lineage import Lineage, Origin, Place, Wish, choose_lineage
+from headrace_jobs.store.savepoints.pacing import Pace, paced
 from headrace_jobs.store.savepoints.restore import forked, job_directory, read
 from headrace_jobs.store.savepoints.selection import Selection
 from headrace_jobs.store.savepoints.take import check_tree, select_query
-from headrace_jobs.store.savepoints.transfer import Pace, Tell, paced_copy
+from headrace_jobs.store.savepoints.transfer import Tell, paced_copy
 from headrace_jobs.store.seed import Seed, earlier_seed, write_marker
 from headrace_jobs.store.statefiles import Gone, is_state
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
@@ -78,6 +79,7 @@ def adopt_checkpoint(
     The rest is as with `restore_savepoint`. A plain checkpoint keeps its lineage: it is moved, not forked;
     adopted once more, when the job has gone on with it already, it gets a new one.
     """
+    store, into = paced(store, pace), paced(into, pace) if into is not None else None
     target = into or store
     place = f"{store.url}/{checkpoint}" if into else checkpoint
     done = earlier_seed(target, run, source=place, replace=replace)

@@ -21,8 +21,9 @@ from headrace_jobs.store.savepoints.between import copier_between
 from headrace_jobs.store.savepoints.lineage import Lineage, Origin, Place, Wish, choose_lineage
 from headrace_jobs.store.savepoints.manifest import Manifest, SavedQuery, read_manifest
 from headrace_jobs.store.savepoints.objects import in_a_sentence, lying, object_problems, was_moved
+from headrace_jobs.store.savepoints.pacing import Pace, paced
 from headrace_jobs.store.savepoints.take import check_tree
-from headrace_jobs.store.savepoints.transfer import Pace, Tell, paced_copy
+from headrace_jobs.store.savepoints.transfer import Tell, paced_copy
 from headrace_jobs.store.seed import Seed, earlier_seed, write_marker
 from headrace_jobs.store.statefiles import is_state
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
@@ -47,6 +48,7 @@ def restore_savepoint(
     `into` is the store of the run where that is another one; contents then pass through this process.
     `job`, as <namespace>/<name>, is who wants it: for `auto`. `replace`: see `earlier_seed`.
     """
+    store, into = paced(store, pace), paced(into, pace) if into is not None else None
     target = into or store
     place = f"{store.url}/{savepoint}" if into else savepoint
     done = earlier_seed(target, run, source=place, replace=replace)

@@ -10,8 +10,9 @@ from headrace_jobs.store.s3_options import S3Options
 from headrace_jobs.store.savepoints.adopt import adopt_checkpoint
 from headrace_jobs.store.savepoints.lineage import Wish
 from headrace_jobs.store.savepoints.manifest import has_manifest
+from headrace_jobs.store.savepoints.pacing import Pace
 from headrace_jobs.store.savepoints.restore import restore_savepoint
-from headrace_jobs.store.savepoints.transfer import Pace, Tell
+from headrace_jobs.store.savepoints.transfer import Tell
 from headrace_jobs.store.seed import Seed
 
 

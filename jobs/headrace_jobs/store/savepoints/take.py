@@ -25,8 +25,9 @@ from headrace_jobs.store.mirror import Wanted, mirror
 from headrace_jobs.store.runs import Run, last_batches, run_directory, spark_version_of, told_sinks
 from headrace_jobs.store.savepoints.making import Making, make_savepoint
 from headrace_jobs.store.savepoints.manifest import About, Manifest, SavedQuery, saved
+from headrace_jobs.store.savepoints.pacing import Pace, paced
 from headrace_jobs.store.savepoints.selection import Selection, select
-from headrace_jobs.store.savepoints.transfer import Pace, Tell, paced_copy
+from headrace_jobs.store.savepoints.transfer import Tell, paced_copy
 from headrace_jobs.store.statefiles import Gone, is_state
 from headrace_jobs.store.statepaths import names_paths, with_paths_moved
 
@@ -59,7 +60,7 @@ def take_savepoint(
         copied = _copy_until_whole(making, run, pace, tell, tries)
         return _manifest(making, run, about, now, copied)
 
-    return make_savepoint(store, savepoint, about.owner, copy)
+    return make_savepoint(paced(store, pace), savepoint, about.owner, copy)
 
 
 def _copy_until_whole(making: Making, run: Run, pace: Pace | None, tell: Tell | None, tries: int) -> _Copied:

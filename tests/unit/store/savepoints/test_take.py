@@ -15,7 +15,6 @@ from headrace_jobs.store.errors import CheckpointDamagedError, SavepointError, S
 from headrace_jobs.store.runs import tell_sink
 from headrace_jobs.store.savepoints import (
     Manifest,
-    Pace,
     Progress,
     find_manifest,
     read_manifest,
@@ -311,42 +310,12 @@ def test_state_files_are_shared_on_a_directory_and_logs_are_not(store: Store, tm
     assert verify_savepoint(store, HERE, level="State").level == "State"
 
 
-def test_progress_is_told_and_the_rate_is_kept(store: Store) -> None:
-    query = FakeQuery(store=store).batches(2)
-    query.snapshot(2, content=b"x" * 5000)
+def test_progress_is_told(store: Store) -> None:
+    FakeQuery(store=store).batches(2).snapshot(2, content=b"x" * 5000)
     told: list[Progress] = []
-    slept: list[float] = []
-    now = [0.0]
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        now[0] += seconds
-
-    manifest = take(
-        store, tell=told.append, pace=Pace(bytes_per_second=1000, clock=lambda: now[0], sleep=sleep)
-    )
+    manifest = take(store, tell=told.append)
     assert (told[-1].objects_done, told[-1].bytes_done) == (told[-1].objects, told[-1].bytes)
     assert told[-1].bytes == manifest.size_bytes
-    # The first object goes at once, the rest waits until those before it are paid for.
-    assert sum(slept) * 1000 == pytest.approx(manifest.size_bytes, abs=500)
-
-
-def test_a_pace_counts_objects_too_and_does_not_save_up() -> None:
-    now, slept = [100.0], []
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        now[0] += seconds
-
-    pace = Pace(objects_per_second=4, bytes_per_second=1000, clock=lambda: now[0], sleep=sleep)
-    for size in (1, 500, 1):
-        pace.wait_for(size)
-    assert slept == [0.25, 0.5], "each waits for what the one before it costs, by count or by size"
-    now[0] += 60  # a pause earns no burst
-    slept.clear()
-    for _ in range(3):
-        pace.wait_for(1)
-    assert slept == [0.25, 0.25]
 
 
 def test_progress_can_end_the_copy(store: Store) -> None:
