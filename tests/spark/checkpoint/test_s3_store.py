@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import logging
 import os
 import subprocess
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -21,6 +23,7 @@ from headrace_jobs.store.errors import (
     NoConditionalPutError,
     NoRightsError,
     SourceChangedError,
+    StoreError,
     TlsError,
     UnavailableError,
     WrongEndpointError,
@@ -120,6 +123,21 @@ def test_wrong_keys(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
         with pytest.raises(BadCredentialsError, match="check the keys"):
             open_store(f"s3://{bucket}/x", server.options()).put("a", b"")
+
+
+@pytest.mark.parametrize("wrong", ["secret", "bucket"])
+def test_keys_are_part_of_no_error_and_of_no_log(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, wrong: str
+) -> None:
+    secret = "a-secret-that-is-wrong" if wrong == "secret" else SECRET_KEY
+    bucket = "never-made" if wrong == "bucket" else server.new_bucket()
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(StoreError) as raised:
+        open_store(f"s3://{bucket}/x", server.options()).probe()
+    assert "botocore" in {record.name.partition(".")[0] for record in caplog.records}
+    assert secret not in caplog.text
+    assert secret not in "".join(traceback.format_exception(raised.value)) + repr(raised.value)
 
 
 def test_a_clock_that_is_wrong(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
