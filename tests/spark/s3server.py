@@ -36,6 +36,7 @@ ENVIRONMENT = {
     "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
     "AWS_EC2_METADATA_DISABLED": "true",
 }
+REGION = "us-east-1"
 _START_SECONDS = 30
 _PR_SET_PDEATHSIG = 1
 
@@ -45,6 +46,7 @@ class S3Server:
     endpoint: str
     access_log: Path
     ca_file: Path | None = None
+    region: str = REGION
 
     @property
     def address(self) -> str:
@@ -61,14 +63,19 @@ class S3Server:
             endpoint_url=self.endpoint,
             aws_access_key_id=ACCESS_KEY,
             aws_secret_access_key=SECRET_KEY,
-            region_name="us-east-1",
+            region_name=self.region,
             verify=str(self.ca_file) if self.ca_file else None,
             config=Config(s3={"addressing_style": "path"}),
         )
 
     def new_bucket(self) -> str:
         name = f"bucket-{uuid.uuid4()}"
-        self.client().create_bucket(Bucket=name)
+        where = (
+            {}
+            if self.region == REGION
+            else {"CreateBucketConfiguration": {"LocationConstraint": self.region}}
+        )
+        self.client().create_bucket(Bucket=name, **where)
         return name
 
     def open_uploads(self, bucket: str) -> list[Any]:
@@ -113,13 +120,15 @@ def by_operation(requests: list[Request]) -> Counter[str]:
 
 
 @contextlib.contextmanager
-def versitygw(directory: Path, *, certificate: tuple[Path, Path] | None = None) -> Iterator[S3Server]:
+def versitygw(
+    directory: Path, *, certificate: tuple[Path, Path] | None = None, region: str = REGION
+) -> Iterator[S3Server]:
     """Runs for the length of the block. With a certificate (file, key) it speaks TLS."""
     for name in ("data", "iam"):
         (directory / name).mkdir(parents=True)
     scheme = "https" if certificate else "http"
-    server = _new_server(directory, scheme, certificate[0] if certificate else None)
-    command = [ensure(("versitygw",))["versitygw"], "--port", server.address, "--region", "us-east-1"]
+    server = _new_server(directory, scheme, certificate[0] if certificate else None, region)
+    command = [ensure(("versitygw",))["versitygw"], "--port", server.address, "--region", region]
     command += ["--keep-alive", "--quiet", "--access-log", server.access_log]
     command += ["--iam-dir", directory / "iam", "--iam-cache-ttl", "1"]
     if certificate:
@@ -141,8 +150,8 @@ def add_user(server: S3Server, name: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def minio(directory: Path) -> Iterator[S3Server]:
-    server = _new_server(directory, "http", None)
+def minio(directory: Path, *, region: str = REGION) -> Iterator[S3Server]:
+    server = _new_server(directory, "http", None, region)
     command = [
         ensure(("minio",))["minio"],
         "server",
@@ -153,16 +162,17 @@ def minio(directory: Path) -> Iterator[S3Server]:
     ]
     keys = {"MINIO_ROOT_USER": ACCESS_KEY, "MINIO_ROOT_PASSWORD": SECRET_KEY}
     # Nothing but the API: no console, no look for updates.
-    keys |= {"MINIO_BROWSER": "off", "MINIO_UPDATE": "off"}
+    keys |= {"MINIO_BROWSER": "off", "MINIO_UPDATE": "off", "MINIO_SITE_REGION": region}
     with _running(command, keys, server, directory / "output.log"):
         yield server
 
 
-def _new_server(directory: Path, scheme: str, ca_file: Path | None) -> S3Server:
+def _new_server(directory: Path, scheme: str, ca_file: Path | None, region: str) -> S3Server:
     return S3Server(
         endpoint=f"{scheme}://127.0.0.1:{_free_port()}",
         access_log=directory / "access.log",
         ca_file=ca_file,
+        region=region,
     )
 
 

@@ -8,6 +8,7 @@ import sysconfig
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 DRAINED_CLASS = "dev.headrace.DrainedException"
@@ -139,6 +140,17 @@ def is_store_fault(chain: Sequence[JavaFault], stack: str) -> bool:
     return chain[-1].class_name.startswith(_IO_PACKAGES) and "\tat dev.headrace." in stack
 
 
+def failure_of_store(chain: Sequence[JavaFault]) -> Failure:
+    """Of a store fault. Spark says what it was at; the file system says where, and why not."""
+    faults = list(takewhile(lambda fault: fault.class_name.startswith(_IO_PACKAGES), reversed(chain)))
+    # The innermost is the network's or the SDK's: the outermost of them names the file, and repeats it.
+    told = faults[-1]
+    text = f"{told.class_name.rpartition('.')[2]}: {_first_line(told.message)}"
+    if any(_NO_SPACE in fault.message for fault in faults):
+        text = f"{_NO_SPACE}. {_DISK_FULL}"
+    return Failure(told.class_name, _shortened(text))
+
+
 def _says_something(fault: JavaFault) -> bool:
     condition = fault.condition or _bracketed(fault.message)
     return condition is not None and condition.split(".")[0] not in _WRAPPER_CLASSES
@@ -185,9 +197,12 @@ def _bracketed(text: str) -> str | None:
 
 def _with_name(name: str, text: str, *, python: bool) -> str:
     hint = _DISK_FULL if _NO_SPACE in text else suggestion_for(name)
-    told = f"{name}: {text}" if python and text else (text or name)
-    told = told if len(told) <= _LONGEST_MESSAGE else told[: _LONGEST_MESSAGE - 1] + "…"
+    told = _shortened(f"{name}: {text}" if python and text else (text or name))
     return f"{told.rstrip('.')}. {hint}" if hint else told
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
 
 
 def _first_line(text: str) -> str:

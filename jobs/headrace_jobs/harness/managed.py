@@ -30,8 +30,10 @@ from headrace_jobs.harness.failure import (
     ended_by,
     failure_of_exception,
     failure_of_query,
+    failure_of_store,
     is_store_fault,
 )
+from headrace_jobs.harness.jvm_errors import java_throwable_in
 
 log = logging.getLogger("headrace")
 
@@ -308,10 +310,19 @@ class QueryRegistry:
         if query.stopping:
             return QueryEnd()
         if query._scope.error is not None:
-            return QueryEnd(failure=failure_of_exception(query._scope.error, self._own))
-        failure = failure_of_query(chain, self._own)
-        store_fault = is_store_fault(chain, stack_of(throwable))
-        return QueryEnd(failure=failure, store_fault=store_fault, spark_stopped=spark_has_stopped())
+            return self._end_in_function(query._scope.error)
+        stopped = spark_has_stopped()
+        if is_store_fault(chain, stack_of(throwable)):
+            return QueryEnd(failure=failure_of_store(chain), store_fault=True, spark_stopped=stopped)
+        return QueryEnd(failure=failure_of_query(chain, self._own), spark_stopped=stopped)
+
+    def _end_in_function(self, error: BaseException) -> QueryEnd:
+        """Of foreachBatch. State is written while it runs: then it is the store's fault, not the code's."""
+        throwable = java_throwable_in(error)
+        chain = java_chain(throwable)
+        if is_store_fault(chain, stack_of(throwable) if chain else ""):
+            return QueryEnd(failure=failure_of_store(chain), store_fault=True)
+        return QueryEnd(failure=failure_of_exception(error, self._own))
 
 
 def java_chain(throwable: Any) -> list[JavaFault]:

@@ -380,7 +380,7 @@ def _client(options: S3Options) -> Any:
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=read_time)
     if options.credentials_file is not None:
         session._credentials = FileCredentials(options.credentials_file)  # type: ignore[attr-defined]
-    return boto3.Session(botocore_session=session).client(
+    client = boto3.Session(botocore_session=session).client(
         "s3",
         endpoint_url=options.endpoint,
         region_name=options.signing_region,
@@ -396,3 +396,14 @@ def _client(options: S3Options) -> Any:
             response_checksum_validation="when_required",
         ),
     )
+    if options.signing_region is not None:
+        client.meta.events.register_last("before-parameter-build.s3", _stay_in_region)
+    return client
+
+
+def _stay_in_region(context: dict[str, Any], **_: Any) -> None:
+    """boto3 follows a bucket into another region than it was told; S3A does not, on every server.
+
+    What was found out here by a probe must hold for the JVM. Where no region is told, both look for it.
+    """
+    context.setdefault("s3_redirect", {})["redirected"] = True

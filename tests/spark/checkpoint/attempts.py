@@ -131,8 +131,19 @@ class Trial:
 
     def speculated(self) -> int:
         """How many tasks ran a second time beside the first."""
-        path = self.output / "speculated"
+        return self._marks("speculated")
+
+    def retried(self) -> int:
+        """How many tasks ran to their end after a first try that had failed."""
+        return self._marks("retried")
+
+    def _marks(self, name: str) -> int:
+        path = self.output / name
         return len(path.read_text().splitlines()) if path.exists() else 0
+
+    def spark_version(self) -> str:
+        """Of the last attempt that came so far."""
+        return (self.output / "spark-version").read_text()
 
     def assert_exact(self, query: str = "q") -> None:
         """Every row counted once, replays equal to what they repeated, both logs at the same batch."""

@@ -118,7 +118,8 @@ class Sink:
 
 def with_faults(spec: Spec, frame: Any, jvm_pid: int) -> Any:
     """Puts a step after the state that kills the JVM, or fails its task, in the second partition."""
-    poison, taken, speculated = (str(Path(spec.output) / name) for name in ("poison", "taken", "speculated"))
+    names = ("poison", "taken", "speculated", "retried")
+    poison, taken, speculated, retried = (str(Path(spec.output) / name) for name in names)
     fail_first_task, slow_first_task = spec.fail_first_task, spec.slow_first_task
 
     def step(batches: Any) -> Any:
@@ -132,8 +133,11 @@ def with_faults(spec: Spec, frame: Any, jvm_pid: int) -> Any:
             os.kill(jvm_pid, signal.SIGKILL)
         yield from batches
         # The input is at its end, so the state store has committed.
-        if second and fail_first_task and first_try:
-            raise RuntimeError("this task fails after its state was committed")
+        if second and fail_first_task:
+            if first_try:
+                raise RuntimeError("this task fails after its state was committed")
+            with Path(retried).open("a") as log:
+                log.write("again\n")
         if second and slow_first_task:
             if not first_try:
                 with Path(speculated).open("a") as log:
@@ -168,6 +172,7 @@ def main(path: str) -> None:
     jvm_pid = spark._jvm.java.lang.ProcessHandle.current().pid()
     (Path(spec.output) / f"pids-{spec.attempt}").write_text(json.dumps([os.getpid(), jvm_pid]))
     (Path(spec.output) / f"ui-{spec.attempt}").write_text(str(spark.sparkContext.uiWebUrl))
+    (Path(spec.output) / "spark-version").write_text(spark.version)
     spark._jvm.dev.headrace.CheckpointControl.claim(
         spec.run_uri, spec.attempt, "{}", spark._jsc.hadoopConfiguration()
     )

@@ -1,7 +1,7 @@
 """A proxy before an S3 server that does to chosen requests what networks and servers do.
 
 Knows just enough HTTP/1.1 to take requests apart; one request per connection to the server. Signatures stay
-valid because the Host header, which names the proxy, is passed on as it is.
+valid because the Host header, which names the proxy, is passed on as it is; what is changed is signed again.
 """
 
 from __future__ import annotations
@@ -16,13 +16,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from tests.spark.s3server import ACCESS_KEY, SECRET_KEY
+
 _STALL_LIMIT_SECONDS = 120
+_AWAY_SECONDS = 0.5
+
+
+_NOT_SIGNED_AGAIN = {"if-none-match", "authorization", "x-amz-date"}
 
 
 class Fault(enum.Enum):
     LOSE_ANSWER = "the server does it, the client never hears of it"
     RESET = "the connection breaks before the server sees the request"
     STALL = "no answer, no error, until the block ends"
+    AWAY = "the server goes: no connection is accepted, until it is back a moment later"
+    IGNORE_CONDITION = "the server does not know If-None-Match and does what it is asked without it"
     FORBIDDEN = "403"
     SERVER_ERROR = "500"
     SLOW_DOWN = "503 SlowDown"
@@ -51,6 +63,7 @@ class FaultProxy:
     rules: list[Rule] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ended: threading.Event = field(default_factory=threading.Event)
+    _away: threading.Event = field(default_factory=threading.Event)
 
     def on(self, pattern: str, fault: Fault, *, times: int = 1) -> Rule:
         rule = Rule(pattern, fault, times)
@@ -77,21 +90,29 @@ def fault_proxy(server_endpoint: str) -> Iterator[FaultProxy]:
     proxy = FaultProxy(f"http://127.0.0.1:{listener.getsockname()[1]}")
     target = urlsplit(server_endpoint)
     server = (str(target.hostname), int(target.port or 80))
-    threading.Thread(target=_accept, args=(listener, server, proxy), daemon=True).start()
+    accepting = threading.Thread(target=_accept, args=(listener, server, proxy), daemon=True)
+    accepting.start()
     try:
         yield proxy
     finally:
         proxy._ended.set()
-        listener.close()
+        accepting.join(timeout=10)
 
 
 def _accept(listener: socket.socket, server: tuple[str, int], proxy: FaultProxy) -> None:
-    while True:
-        try:
-            client, _ = listener.accept()
-        except OSError:
+    address = listener.getsockname()
+    while not proxy._ended.is_set():
+        with listener:
+            listener.settimeout(0.05)
+            while not proxy._ended.is_set() and not proxy._away.is_set():
+                with contextlib.suppress(TimeoutError):
+                    client, _ = listener.accept()
+                    client.settimeout(None)
+                    threading.Thread(target=_serve, args=(client, server, proxy), daemon=True).start()
+        if proxy._ended.wait(_AWAY_SECONDS):
             return
-        threading.Thread(target=_serve, args=(client, server, proxy), daemon=True).start()
+        proxy._away.clear()
+        listener = socket.create_server(address, backlog=128)
 
 
 def _serve(client: socket.socket, server: tuple[str, int], proxy: FaultProxy) -> None:
@@ -108,6 +129,11 @@ def _serve(client: socket.socket, server: tuple[str, int], proxy: FaultProxy) ->
                 _break(client)
             case Fault.STALL:
                 proxy._ended.wait(_STALL_LIMIT_SECONDS)
+            case Fault.AWAY:
+                proxy._away.set()
+                _break(client)
+            case Fault.IGNORE_CONDITION:
+                _relay(_unconditional(head, body), body, server, client)
             case fault:
                 _answer(client, *_ANSWERS[fault], with_body=not request_line.startswith("HEAD"))
 
@@ -140,6 +166,19 @@ def _relay(head: bytes, body: bytes, server: tuple[str, int], client: socket.soc
         while data := upstream.recv(65536):
             if client is not None:
                 client.sendall(data)
+
+
+def _unconditional(head: bytes, body: bytes) -> bytes:
+    """The same request without its If-None-Match, which is part of what the client has signed."""
+    request_line, *lines = head.decode().split("\r\n")
+    method, path, version = request_line.split(" ")
+    headers = dict(line.split(": ", 1) for line in lines)
+    kept = {name: value for name, value in headers.items() if name.lower() not in _NOT_SIGNED_AGAIN}
+    host = next(value for name, value in headers.items() if name.lower() == "host")
+    request = AWSRequest(method, f"http://{host}{path}", headers=kept, data=body)
+    S3SigV4Auth(Credentials(ACCESS_KEY, SECRET_KEY), "s3", "us-east-1").add_auth(request)
+    signed = [f"{name}: {value}" for name, value in request.headers.items()]
+    return "\r\n".join([f"{method} {path} {version}", *signed]).encode()
 
 
 def _break(client: socket.socket) -> None:

@@ -13,16 +13,15 @@ from tests.spark.checkpoint.places import Place
 DRAINS = 10
 
 
-def test_ten_drains_under_load_end_at_clean_boundaries_and_repeat_nothing(
-    place: Place, tmp_path: Path
-) -> None:
-    trial = Trial(place, tmp_path, rows=[], attempt=1)
-    trial.output.mkdir()
-    spec = trial.spec(master="local[2]").write(tmp_path / "spec.json")
+def drain_again_and_again(trial: Trial) -> None:
+    """Each drain ends at a clean boundary, in time, and no sink call is repeated."""
+    trial.attempt += 1
+    trial.output.mkdir(exist_ok=True)
+    spec = trial.spec(master="local[2]").write(trial.directory / "drains.json")
     ran = subprocess.run(
         [sys.executable, "-m", "tests.spark.checkpoint.drains", spec, str(DRAINS)],
         cwd=ROOT,
-        env=environment_for(place),
+        env=environment_for(trial.place, trial.packages),
         capture_output=True,
         text=True,
         timeout=280,
@@ -37,3 +36,9 @@ def test_ten_drains_under_load_end_at_clean_boundaries_and_repeat_nothing(
         assert drain["offsets"] == drain["commits"]
         assert drain["seconds"] <= drain["longestBatchMs"] / 1000 + 1
     assert last["calls"] == list(range(drains[-1]["commits"] + 1))
+
+
+def test_ten_drains_under_load_end_at_clean_boundaries_and_repeat_nothing(
+    place: Place, tmp_path: Path
+) -> None:
+    drain_again_and_again(Trial(place, tmp_path, rows=[]))

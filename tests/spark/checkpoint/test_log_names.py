@@ -12,9 +12,9 @@ from tests.spark.checkpoint.places import Place
 
 
 @pytest.fixture
-def files(place: Place, request: pytest.FixtureRequest) -> Iterator[JvmFiles]:
-    gateway: Any = request.getfixturevalue("s3_gateway" if place.uri.startswith("s3a:") else "gateway")
-    files = JvmFiles(gateway, place)
+def files(every_place: Place, request: pytest.FixtureRequest) -> Iterator[JvmFiles]:
+    gateway: Any = request.getfixturevalue("s3_gateway" if every_place.uri.startswith("s3a:") else "gateway")
+    files = JvmFiles(gateway, every_place)
     yield files
     files.control.resume()
 

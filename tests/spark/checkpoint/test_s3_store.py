@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import logging
 import os
 import subprocess
 import time
+import traceback
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,11 +20,14 @@ from headrace_jobs.store.errors import (
     BadCredentialsError,
     ClockSkewError,
     NoBucketError,
+    NoConditionalPutError,
     NoRightsError,
     SourceChangedError,
+    StoreError,
     TlsError,
     UnavailableError,
     WrongEndpointError,
+    WrongRegionError,
 )
 from headrace_jobs.store.retry import RetryPolicy
 from headrace_jobs.store.s3 import S3Store
@@ -44,10 +50,16 @@ pytestmark = pytest.mark.full
 MEBIBYTE = 1024 * 1024
 
 
-@pytest.fixture(scope="module", params=["versitygw", "minio"])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    start = {"versitygw": versitygw, "minio": minio}[request.param]
-    with start(tmp_path_factory.mktemp(request.param)) as server:
+@pytest.fixture(scope="module", params=[versitygw, minio], ids=["versitygw", "minio"])
+def start(request: pytest.FixtureRequest) -> Callable[..., AbstractContextManager[S3Server]]:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def server(
+    start: Callable[..., AbstractContextManager[S3Server]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[S3Server]:
+    with start(tmp_path_factory.mktemp("server")) as server:
         yield server
 
 
@@ -138,12 +150,41 @@ def test_wrong_keys(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
             open_store(f"s3://{bucket}/x", server.options()).put("a", b"")
 
 
+@pytest.mark.parametrize("wrong", ["secret", "bucket"])
+def test_keys_are_part_of_no_error_and_of_no_log(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, wrong: str
+) -> None:
+    secret = "a-secret-that-is-wrong" if wrong == "secret" else SECRET_KEY
+    bucket = "never-made" if wrong == "bucket" else server.new_bucket()
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(StoreError) as raised:
+        open_store(f"s3://{bucket}/x", server.options()).probe()
+    assert "botocore" in {record.name.partition(".")[0] for record in caplog.records}
+    assert secret not in caplog.text
+    assert secret not in "".join(traceback.format_exception(raised.value)) + repr(raised.value)
+
+
 def test_a_clock_that_is_wrong(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket = server.new_bucket()
     now = datetime.datetime.now(datetime.UTC)
     monkeypatch.setattr("botocore.auth.get_current_datetime", lambda **_: now - datetime.timedelta(hours=2))
     with pytest.raises(ClockSkewError, match="set the clock"):
         open_store(f"s3://{bucket}/x", server.options()).put("a", b"")
+
+
+@pytest.mark.parametrize("region", ["us-west-2", None])
+def test_a_wrong_region_is_told_with_the_right_one(
+    start: Callable[..., AbstractContextManager[S3Server]], tmp_path: Path, region: str | None
+) -> None:
+    """boto3 would put it right by itself and let the probe pass; the JVM would not, and its driver fails."""
+    with start(tmp_path, region="eu-central-1") as server:
+        bucket = server.new_bucket()
+        open_store(f"s3://{bucket}/x", replace(server.options(), region="eu-central-1")).probe()
+        elsewhere = open_store(f"s3://{bucket}/x", replace(server.options(), region=region))
+        for attempt in (lambda: elsewhere.put("a", b""), elsewhere.probe):
+            with pytest.raises(WrongRegionError, match=r"set checkpoint\.s3\.region to eu-central-1"):
+                attempt()
 
 
 def test_something_else_listens_at_the_endpoint(server: S3Server) -> None:
@@ -176,7 +217,9 @@ def through_proxy(s3_server: S3Server, proxy: FaultProxy) -> S3Store:
     return S3Store(s3_server.new_bucket(), "p", options, policy=RetryPolicy(deadline_seconds=20))
 
 
-@pytest.mark.parametrize("fault", [Fault.RESET, Fault.SERVER_ERROR, Fault.SLOW_DOWN, Fault.LOSE_ANSWER])
+@pytest.mark.parametrize(
+    "fault", [Fault.RESET, Fault.SERVER_ERROR, Fault.SLOW_DOWN, Fault.LOSE_ANSWER, Fault.AWAY]
+)
 def test_every_operation_survives_passing_faults(
     through_proxy: S3Store, proxy: FaultProxy, fault: Fault
 ) -> None:
@@ -236,6 +279,45 @@ def test_a_lasting_fault_ends_at_the_deadline(s3_server: S3Server, proxy: FaultP
     with pytest.raises(UnavailableError, match="503 SlowDown"):
         store.put("one", b"")
     assert time.monotonic() - began < RetryPolicy().deadline_seconds / 2, "longer than it was told"
+
+
+STALLING: dict[str, tuple[str, Callable[[S3Store], object]]] = {
+    "put": ("PUT", lambda store: store.put("one", b"")),
+    "create": ("PUT", lambda store: store.put_if_absent("two", b"")),
+    "get": ("GET", lambda store: store.get("one")),
+    "list": ("GET", lambda store: list(store.list())),
+    "delete": ("POST", lambda store: store.delete_many(["one"])),
+    "probe": ("PUT", lambda store: store.probe()),
+}
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("operation", STALLING)
+def test_whatever_stalls_for_good_ends_at_the_deadline(
+    s3_server: S3Server, proxy: FaultProxy, operation: str
+) -> None:
+    method, act = STALLING[operation]
+    options = s3_server.options(endpoint=proxy.endpoint)
+    store = S3Store(s3_server.new_bucket(), "p", options, policy=RetryPolicy(deadline_seconds=3))
+    store.put("one", b"1")
+    stalled = proxy.on(f"^{method} ", Fault.STALL, times=10_000)
+    began = time.monotonic()
+    with pytest.raises(UnavailableError, match=r"does not answer .*check the store and the network"):
+        act(store)
+    # The deadline, and the silence of the last try; the probe has two operations of its own.
+    assert time.monotonic() - began < 2 * (3 + 1) + 5
+    assert stalled.hits > 1, "it was never tried again"
+
+
+def test_a_server_that_ignores_the_condition_is_found_by_the_probe(
+    s3_server: S3Server, through_proxy: S3Store, proxy: FaultProxy
+) -> None:
+    through_proxy.probe()
+    rule = proxy.on("^PUT .*/_probe/", Fault.IGNORE_CONDITION, times=10_000)
+    with pytest.raises(NoConditionalPutError, match="ignores If-None-Match on PUT"):
+        through_proxy.probe()
+    assert rule.hits > 1
+    assert list(through_proxy.list()) == [], "the probe has left something behind"
 
 
 def test_an_unrepeated_refusal_costs_no_second_request(s3_server: S3Server) -> None:

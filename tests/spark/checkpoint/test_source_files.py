@@ -17,11 +17,11 @@ HERE = ("in/a b.json", "in/day=1/c.json", "in/_hidden.json", "in/.d.json", "in/_
 
 
 @pytest.fixture
-def files(place: Place, request: pytest.FixtureRequest) -> JvmFiles:
-    gateway: Any = request.getfixturevalue("s3_gateway" if place.uri.startswith("s3a:") else "gateway")
+def files(every_place: Place, request: pytest.FixtureRequest) -> JvmFiles:
+    gateway: Any = request.getfixturevalue("s3_gateway" if every_place.uri.startswith("s3a:") else "gateway")
     for name in HERE:
-        place.store.put(name, b"{}")
-    return JvmFiles(gateway, place)
+        every_place.store.put(name, b"{}")
+    return JvmFiles(gateway, every_place)
 
 
 def listed(files: JvmFiles, where: str) -> dict[str, float]:

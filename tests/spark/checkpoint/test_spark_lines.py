@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
-from images import build
 
-from headrace_jobs.jvm.cache import cache_directory
 from headrace_jobs.store import last_batches
 from headrace_jobs.store.formats import formats_of, newer
-from tests.e2e.testimages import FOREIGN_LOCK
 from tests.spark.checkpoint.attempts import Trial
 from tests.spark.checkpoint.jobs import JOBS, write_input
 from tests.spark.checkpoint.places import Place
+from tests.spark.sparks import NEWEST, spark_of, use_spark
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]  # several JVMs each
 
 
 @pytest.fixture(scope="module")
 def newer_spark() -> Path:
-    """A plain Spark 4.3.0, as the tests on a cluster have it in an image; kept between runs."""
-    home = cache_directory() / f"spark-{hashlib.sha256(FOREIGN_LOCK.read_bytes()).hexdigest()[:16]}"
-    if not home.exists():
-        fresh = Path(tempfile.mkdtemp(dir=cache_directory()))
-        how = ["--quiet", "--system-certs", "--require-hashes", "--python-version", build.PYTHON]
-        command = [build.find_uv(), "pip", "install", *how, "--target", str(fresh), "-r", str(FOREIGN_LOCK)]
-        subprocess.run(command, check=True)
-        fresh.rename(home)
-    return home
+    """As the tests on a cluster have it in an image."""
+    return spark_of(NEWEST)
 
 
 def run_on(trial: Trial, spark: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """One attempt, by the Spark of this environment or by another one."""
     with monkeypatch.context() as patch:
         if spark is not None:
-            # A class archive is of one Spark.
-            patch.delenv("JDK_JAVA_OPTIONS", raising=False)
-            patch.setenv("SPARK_HOME", str(spark / "pyspark"))
+            use_spark(spark, patch)
         trial.packages = spark
         assert trial.run_to_end() == 0, trial.log.read_text()[-3000:]
 

@@ -9,13 +9,13 @@ import pytest
 from headrace_jobs.jvm.jars import connector_jars
 from headrace_jobs.store import last_batches, open_store
 from headrace_jobs.store.s3_options import spark_conf
-from tests.spark.checkpoint.conftest import s3_server
+from tests.spark.checkpoint.conftest import s3_keys, s3_server
 from tests.spark.harness.conftest import wait_for
 from tests.spark.rehearsal.conftest import SUM, in_phase, output, put_orders, script
 
-__all__ = ["s3_server"]
+__all__ = ["s3_keys", "s3_server"]
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]  # several JVMs each
 
 
 def test_a_candidate_rehearses_and_takes_over_on_s3(rehearsals, s3_server):

@@ -11,6 +11,7 @@ from headrace_jobs.harness.failure import (
     UserFrame,
     failure_of_exception,
     failure_of_query,
+    failure_of_store,
     is_store_fault,
 )
 
@@ -189,6 +190,43 @@ def test_a_udf_that_failed_under_a_foreach_batch_names_its_own_line():
 def test_what_the_store_is_to_blame_for(class_name, condition, stack, store):
     chain = [JavaFault("StreamingQueryException", "", None), JavaFault(class_name, "", condition)]
     assert is_store_fault(chain, stack) is store
+
+
+WRAPPED = (
+    JavaFault("StreamingQueryException", "[STREAM_FAILED] Query terminated", "STREAM_FAILED"),
+    JavaFault("org.apache.spark.SparkException", "Cannot commit", "CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT"),
+)
+
+
+@pytest.mark.parametrize(
+    ("faults", "class_name", "says"),
+    [
+        (
+            [
+                ("java.nio.file.AccessDeniedException", "s3a://b/x: Writing: Access Denied (403)\nmore"),
+                ("software.amazon.awssdk.services.s3.model.S3Exception", "Access Denied (403)"),
+            ],
+            "java.nio.file.AccessDeniedException",
+            "AccessDeniedException: s3a://b/x: Writing: Access Denied (403)",
+        ),
+        (
+            [("java.nio.file.FileSystemException", "/store/x: Not a directory")],
+            "java.nio.file.FileSystemException",
+            "FileSystemException: /store/x: Not a directory",
+        ),
+        (
+            [("java.io.IOException", "/store/x: No space left on device")],
+            "java.io.IOException",
+            "No space left on device. A disk is full",
+        ),
+    ],
+    ids=["S3", "directory", "full"],
+)
+def test_a_store_fault_is_told_with_the_file_and_the_cause(faults, class_name, says):
+    failure = failure_of_store([*WRAPPED, *(JavaFault(name, text, None) for name, text in faults)])
+    assert failure.error_class == class_name
+    assert failure.message.startswith(says)
+    assert "\n" not in failure.message
 
 
 def test_no_chain_is_no_crash():

@@ -16,6 +16,7 @@ import pytest
 from headrace_jobs.store import Copy, Store
 from headrace_jobs.store.errors import NotFoundError, SourceChangedError
 from headrace_jobs.store.interface import PIECE_BYTES
+from headrace_jobs.store.runs import claim_attempt, newest_claim, read_claim
 
 
 def an_empty_store_lists_nothing(store: Store) -> None:
@@ -69,6 +70,31 @@ def of_sixteen_racing_creators_one_wins(store: Store) -> None:
         with ThreadPoolExecutor(16) as pool:
             won = [racer for racer, win in enumerate(pool.map(create, range(16))) if win]
         assert [store.get(f"race/{race}")] == [b"%d" % racer for racer in won]
+
+
+def a_run_is_claimed_by_newer_attempts_only(store: Store) -> None:
+    assert newest_claim(store, 1) is None
+    assert read_claim(store, 1, 1) is None
+    assert claim_attempt(store, 1, 9, {"sparkVersion": "4.2.1"})
+    for older_or_same in (9, 8, 1):
+        assert not claim_attempt(store, 1, older_or_same, {})
+    # By number, not by name, and each run for itself: run-1 is a prefix of run-10.
+    assert claim_attempt(store, 1, 10, {})
+    assert claim_attempt(store, 10, 2, {})
+    assert (newest_claim(store, 1), newest_claim(store, 10)) == (10, 2)
+    assert read_claim(store, 1, 9) == {"sparkVersion": "4.2.1"}
+
+
+def of_sixteen_racing_claims_of_an_attempt_one_wins(store: Store) -> None:
+    start = threading.Barrier(16)
+
+    def claim(racer: int) -> bool:
+        start.wait(timeout=30)
+        return claim_attempt(store, 1, 3, {"racer": racer})
+
+    with ThreadPoolExecutor(16) as pool:
+        won = [racer for racer, win in enumerate(pool.map(claim, range(16))) if win]
+    assert [read_claim(store, 1, 3)] == [{"racer": racer} for racer in won]
 
 
 def a_copy_equals_its_source(store: Store) -> None:
@@ -192,6 +218,8 @@ PROMISES: tuple[Callable[[Store], None], ...] = (
     children_are_the_next_level_only,
     a_second_create_is_refused_and_changes_nothing,
     of_sixteen_racing_creators_one_wins,
+    a_run_is_claimed_by_newer_attempts_only,
+    of_sixteen_racing_claims_of_an_attempt_one_wins,
     files_go_up_once_and_come_down_whole,
     what_goes_in_in_pieces_comes_out_whole,
     pieces_are_of_what_was_listed,
