@@ -65,7 +65,7 @@ class Rehearser:
     running: bool = False
     standby: bool = False
     repartition: bool = False
-    way_back: str | None = None
+    notes: tuple[str, ...] = ()
     silent: bool = False
     ended: Ended | None = None
     waiting: Problem | None = None

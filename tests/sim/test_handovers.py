@@ -41,6 +41,21 @@ def waiting(code="code-2"):
     return world
 
 
+def test_what_a_rehearsal_could_not_check_is_in_its_condition():
+    world = running()
+    world.held_by_savepoint = True
+    world.code = Code("code-2")
+    while not world.candidates:
+        world.pass_once()
+    world.candidates[-1].notes = tuple(f"note {number}" for number in range(6))
+    until(world, "Draining")
+    told = condition(world, "Rehearsed")
+    assert told.status == "True"
+    assert told.message.endswith(
+        "candidate 1 waits, warm; note 0; note 1; note 2; note 3; and 2 more notes in its log"
+    )
+
+
 def go_on(world):
     world.held_by_savepoint = False
     world.settle(200)

@@ -69,7 +69,7 @@ def test_what_the_candidate_says_of_the_way_back_is_in_the_condition(standby):
     while not world.candidates:
         world.pass_once()
     told = "Spark 4.2 → 4.3, ONE WAY: it writes what 4.2 cannot read"
-    world.candidates[0].way_back = told
+    world.candidates[0].notes = (told,)
     if not standby:  # then its last words say it
         world.rehearsals_end = [Ended(ending=Ending.REHEARSED, message=f"the rehearsal has passed; {told}")]
     world.settle()

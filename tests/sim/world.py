@@ -135,7 +135,7 @@ class World:
                     ended=c.ended,
                     running=c.running,
                     standby=None if c.silent or not c.running else c.standby,
-                    way_back=c.way_back,
+                    notes=c.notes,
                     waiting=c.waiting,
                 )
                 for c in self.candidates

@@ -309,11 +309,12 @@ class Rehearsal:
         if self.repartition is not None and not self._splits(self.repartition):
             return
         log.info("the rehearsal has passed: %s", ", ".join(self._replays) or "it starts no query")
+        for note in self._notes:
+            log.info("noted in the rehearsal: %s", note)
         # What is to be split takes over cold: its state is another one than that which was rehearsed.
         cold = self.terms.standby_seconds is None or self.repartition is not None
         if cold or not self.registry.resting():
-            split = self.repartition.notes() if self.repartition is not None else []
-            message = "; ".join(filter(None, ["the rehearsal has passed", self._way_back, *split]))
+            message = "; ".join(["the rehearsal has passed", *self._notes])
             self.tell(RehearsalOver(Reason.REHEARSED, message))
             return
         assert self.terms.standby_seconds is not None

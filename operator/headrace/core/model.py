@@ -201,8 +201,8 @@ class ObservedCandidate:
     running: bool = False
     # Whether it says that it rehearsed well, and waits; None while it does not answer.
     standby: bool | None = None
-    # What it found about the way back, where it has another Spark than the run that runs.
-    way_back: str | None = None
+    # What it could not check (no rows to repeat, say), and what else is good to know of it.
+    notes: tuple[str, ...] = ()
     # Why it, or its executors, have not started yet (no node has room, …), or why it does not answer.
     waiting: Problem | None = None
 

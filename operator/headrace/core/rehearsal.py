@@ -31,6 +31,7 @@ from headrace.core.warm import TOLD_NOTHING
 
 _KIND = "Rehearsed"
 _MOST_TRIES = 3
+_MOST_NOTES = 4
 # So long a node may be looked for; the old version runs meanwhile.
 _NO_ROOM = timedelta(seconds=60)
 _NO_ROOM_REASONS = ("Unschedulable", "QuotaExceeded")
@@ -235,10 +236,17 @@ def _without(operation: Operation, problem: Problem) -> Through:
 
 def _stands_by(operation: Operation, candidate: Candidate, seen: ObservedCandidate) -> Through:
     message = f"run {operation.to_run} rehearsed well: candidate {candidate.number} waits, warm"
-    message += f"; {seen.way_back}" if seen.way_back is not None else ""
+    message = "; ".join([message, *_at_most(seen.notes)])
     through = _through(operation, True, "Passed", message)
     waits = candidate.model_copy(update={"state": "Standby"})
     return replace(through, operation=through.operation.model_copy(update={"candidate": waits}))
+
+
+def _at_most(notes: tuple[str, ...]) -> tuple[str, ...]:
+    """A job with many queries has many notes, and a condition is read by people."""
+    if len(notes) <= _MOST_NOTES:
+        return notes
+    return (*notes[:_MOST_NOTES], f"and {len(notes) - _MOST_NOTES} more notes in its log")
 
 
 def _cold(operation: Operation, candidate: Candidate, seen: ObservedCandidate | None) -> Through:

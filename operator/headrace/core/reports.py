@@ -46,11 +46,12 @@ def spark_version(told: Mapping[str, Any] | None) -> str | None:
     return version if isinstance(version, str) and _VERSION.fullmatch(version) else None
 
 
-def way_back(told: Mapping[str, Any] | None) -> str | None:
-    """What a candidate says about the way back, where it has another Spark."""
+def rehearsal_notes(told: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """What a candidate could not check, and what else is good to know of it: it passed all the same."""
     section = (told or {}).get("rehearsal")
-    found = cast(Mapping[str, Any], section).get("wayBack") if isinstance(section, Mapping) else None
-    return found if isinstance(found, str) else None
+    found = cast(Mapping[str, Any], section).get("notes") if isinstance(section, Mapping) else None
+    notes = cast(list[Any], found) if isinstance(found, list) else []
+    return tuple(note for note in notes if isinstance(note, str))
 
 
 def starting_report(told: Mapping[str, Any] | None) -> Problem | None:

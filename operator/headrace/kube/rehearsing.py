@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from headrace.core.manifests.ownership import RUN_LABEL
 from headrace.core.model import Job, ObservedCandidate, Problem
-from headrace.core.reports import STANDBY, way_back
+from headrace.core.reports import STANDBY, rehearsal_notes
 from headrace.kube.agent import AgentAddress, Agents
 from headrace.kube.client import Api, Object
 from headrace.kube.executors import refused_executors
@@ -63,7 +63,7 @@ async def _observed(
         memory.silent_since.pop(uid_of(pod), None)
         standby = report["phase"] == STANDBY
         waiting = None if standby else await _no_executor(api, job, found, pod)
-        return replace(seen, standby=standby, way_back=way_back(report), waiting=waiting)
+        return replace(seen, standby=standby, notes=rehearsal_notes(report), waiting=waiting)
     if memory.lasting(memory.silent_since, uid_of(pod)) < _SILENCE:
         return seen
     return replace(seen, waiting=Problem("AgentSilent", f"its agent at {ip} does not answer"))

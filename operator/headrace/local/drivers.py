@@ -23,9 +23,9 @@ from headrace.core.reports import (
     activation_of,
     phase_of,
     query_report,
+    rehearsal_notes,
     spark_version,
     starting_report,
-    way_back,
 )
 from headrace.local.agent import AgentClient
 from headrace.local.layout import AttemptFiles, Layout, read_json, write_json
@@ -138,7 +138,7 @@ class Drivers:
             ended=None if alive else _termination(driver.files, exit_code),
             running=alive,
             standby=report["phase"] == STANDBY if report is not None else None,
-            way_back=way_back(report),
+            notes=rehearsal_notes(report),
         )
 
     # ---- what they are told -------------------------------------------------------------------------

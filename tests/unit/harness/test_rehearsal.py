@@ -267,7 +267,7 @@ def test_standby_copies_ahead_again_and_again_and_ends(rehearsal, world):
     rehearsal._watch()
     assert outcome(world) is Reason.STANDBY_EXPIRED
     assert rehearsal.phase == "Expired"
-    copied = {entry.key for entry in rehearsal.store.list("run-4/")}
+    copied = {entry.key for entry in rehearsal.store.list("run-4/queries/orders/state/")}
     assert copied == {
         f"run-4/queries/orders/{query.file(version, part, 'changelog')}{suffix}"
         for version in (1, 2, 3)
