@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -413,9 +414,11 @@ def test_the_intent_names_the_place_and_the_run() -> None:
     ],
 )
 def test_its_time_is_limited(observed: SavepointObserved, told: str) -> None:
+    """By how long it is seen to be under way, whatever the time of day says."""
     savepoint = a_savepoint(timeLimit="10m")
-    assert planned(savepoint, BEGUN, observed, after=600).status.failed_at is None
-    late = planned(savepoint, BEGUN, observed, after=601)
+    in_time, over = (replace(observed, under_way=timedelta(seconds=seconds)) for seconds in (600, 601))
+    assert planned(savepoint, BEGUN, in_time, after=99_999).status.failed_at is None
+    late = planned(savepoint, BEGUN, over)
     assert in_short(late)[:2] == ("Failed", "-TimeLimit") and late.failed
     stalled = late.status.condition("Stalled")
     assert stalled is not None and told in stalled.message
