@@ -321,6 +321,6 @@ class LongLife(AnyLife):
 
 
 LongLife.TestCase.settings = settings(
-    max_examples=500, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=250, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestLongLife = pytest.mark.full(LongLife.TestCase)

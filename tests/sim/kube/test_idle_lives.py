@@ -129,6 +129,6 @@ class LongSleepyLife(SleepyLife):
 
 
 LongSleepyLife.TestCase.settings = settings(
-    max_examples=120, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=80, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestLongSleepyLife = pytest.mark.full(LongSleepyLife.TestCase)

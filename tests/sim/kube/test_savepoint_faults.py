@@ -309,6 +309,6 @@ class ManySavepoints(AnySavepoints):
 
 
 ManySavepoints.TestCase.settings = settings(
-    max_examples=400, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=250, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestManySavepoints = pytest.mark.full(ManySavepoints.TestCase)
