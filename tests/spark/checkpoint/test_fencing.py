@@ -6,10 +6,14 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from headrace_jobs.store import last_batches, newest_claim
 from tests.spark.checkpoint.attempts import Trial, await_condition
 from tests.spark.checkpoint.jobs import write_input
 from tests.spark.checkpoint.places import Place
+
+pytestmark = pytest.mark.timeout(900)  # several JVMs each
 
 RETAINED = {"spark.sql.streaming.minBatchesToRetain": "2"}
 

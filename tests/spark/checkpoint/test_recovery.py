@@ -12,6 +12,8 @@ from tests.spark.checkpoint.attempts import Trial
 from tests.spark.checkpoint.jobs import JOBS, write_input
 from tests.spark.checkpoint.places import Place
 
+pytestmark = pytest.mark.timeout(900)  # several JVMs each
+
 POINTS = ("after-offsets", "after-one-changelog", "after-state", "after-sink")
 
 
@@ -74,7 +76,10 @@ def test_state_that_is_committed_twice_in_one_batch_recovers(place: Place, tmp_p
 def test_a_task_that_fails_after_its_state_was_committed_is_retried(place: Place, tmp_path: Path) -> None:
     trial = a_trial(place, tmp_path, master="local[1, 3]", fail_first_task=True)
     trial.run_until_killed("after-state", 2)
+    before = trial.retried()
+    assert before >= 3, "in each of the batches 0 to 2 a task was to fail and to be run again"
     assert trial.run_to_end() == 0, trial.log.read_text()[-3000:]
+    assert trial.retried() - before >= 4, "and in each of the batches 2 to 5"
     trial.assert_exact()
 
 

@@ -15,6 +15,8 @@ from tests.spark.checkpoint.jobs import JOBS, outcome, write_input
 from tests.spark.checkpoint.places import Place
 from tests.spark.savepoints.trials import continue_from, take
 
+pytestmark = pytest.mark.timeout(900)  # several JVMs each
+
 FILES = 3
 
 

@@ -11,6 +11,8 @@ from tests.spark.checkpoint.attempts import Trial
 from tests.spark.checkpoint.jobs import JOBS, write_input
 from tests.spark.checkpoint.places import Place
 
+pytestmark = pytest.mark.timeout(900)  # several JVMs each
+
 
 def continue_in_next_run(trial: Trial) -> None:
     """Seeds run 2, makes run 1 unreadable so that nothing can lean on it, and goes on."""

@@ -12,7 +12,7 @@ import pytest
 from tests.spark.checkpoint.attempts import ROOT, Trial, environment_for
 from tests.spark.checkpoint.places import directory_place
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]  # several JVMs each
 
 BOUND_MEBIBYTES = 32
 BATCHES = 6

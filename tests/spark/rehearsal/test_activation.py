@@ -4,8 +4,12 @@ import json
 import os
 import signal
 
+import pytest
+
 from tests.spark.harness.conftest import wait_for
 from tests.spark.rehearsal.conftest import SUM, in_phase, output, put_orders, script
+
+pytestmark = pytest.mark.timeout(900)  # several JVMs each
 
 ORDER = {"run": 2, "attempt": 1, "epoch": 2}
 STANDBY = {"standbySeconds": 600}

@@ -5,6 +5,8 @@ import pytest
 from tests.spark.harness.conftest import driving
 from tests.spark.rehearsal.conftest import SUM, TAIL, Rehearsals, put_orders, script
 
+pytestmark = pytest.mark.timeout(900)  # several JVMs each
+
 HEAP = {"spark.driver.memory": "640m"}
 
 

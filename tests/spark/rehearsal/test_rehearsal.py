@@ -4,6 +4,8 @@ import pytest
 
 from tests.spark.rehearsal.conftest import SUM, output, put_orders, script
 
+pytestmark = pytest.mark.timeout(900)  # several JVMs each
+
 
 def test_a_good_version_replays_the_last_batches_and_touches_nothing(rehearsals):
     incumbent = rehearsals.start_incumbent()
