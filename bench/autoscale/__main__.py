@@ -30,6 +30,7 @@ from bench.autoscale.pareto import pareto_picture
 
 from headrace.simulate.picture import picture
 from headrace.simulate.scenario import Scenario
+from headrace.simulate.svg import svg_text
 from headrace.simulate.table import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,7 +87,7 @@ def main() -> None:
         _tell(report, trace.name, scenario, entries)
         shown = [entries[name].results[0] for name in (OURS, "keda-tuned", ORACLE)]
         title = f"{trace.name}: one run of {len(seeds)}"
-        (pictures / f"{trace.name}.svg").write_text(picture(title, scenario, shown))
+        (pictures / f"{trace.name}.svg").write_text(svg_text(picture(title, scenario, shown)))
     (pictures / "pareto.svg").write_text(pareto_picture(contests))
     losses = 0 if arguments.no_faults else _mishaps(report, seeds[:2])
     _headline(report, contests, losses)

@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 from headrace import __version__
-from headrace.cli.plotting import plot_option
+from headrace.cli.plotting import PictureRefused, plot_option, write_picture
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -173,7 +173,7 @@ def simulate(
     The job is simulated; the decisions are those of the policy that scales real jobs.
     """
     from headrace.api.quantities import DURATION, Duration  # noqa: PLC0415
-    from headrace.cli.simulate import Options, write_picture  # noqa: PLC0415
+    from headrace.cli.simulate import Options  # noqa: PLC0415
     from headrace.cli.simulate import simulate as play  # noqa: PLC0415
     from headrace.simulate.traces import BadTrace, read_trace  # noqa: PLC0415
 
@@ -198,7 +198,10 @@ def simulate(
     simulated = play(options)
     click.echo(simulated.text)
     path = plot or trace.with_suffix(".svg")
-    write_picture(simulated.svg, path)
+    try:
+        write_picture(simulated.picture, path)
+    except PictureRefused as refused:
+        _fail(str(refused))
     click.echo(f"\n  wrote {path}")
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from headrace.core.autoscale import Decision
+from headrace.simulate.drawing import Drawing
 from headrace.simulate.job import Job, as_job
 from headrace.simulate.parameters import DEFAULT
 from headrace.simulate.picture import picture
@@ -36,7 +36,7 @@ class Options:
 @dataclass(frozen=True)
 class Simulated:
     text: str
-    svg: str
+    picture: Drawing
 
 
 def simulate(options: Options) -> Simulated:
@@ -55,7 +55,7 @@ def simulate(options: Options) -> Simulated:
     parts = [f"{options.trace.name}: {about}", "", _table([ours, peak]), "", _log(moves, ours)]
     return Simulated(
         text="\n".join(parts),
-        svg=picture(f"headrace simulate: {options.trace.name}", scenario, [ours, peak], subtitle=about),
+        picture=picture(f"headrace simulate: {options.trace.name}", scenario, [ours, peak], subtitle=about),
     )
 
 
@@ -122,7 +122,3 @@ def _log(moves: Sequence[Decision], ours: Result) -> str:
 
 def _clock(seconds: float) -> str:
     return f"{int(seconds) // 3600:3}:{int(seconds) % 3600 // 60:02}:{int(seconds) % 60:02}"
-
-
-def write_picture(svg: str, path: Path) -> None:
-    path.write_text(svg, encoding="utf-8")

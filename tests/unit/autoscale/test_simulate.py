@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from headrace.cli.main import main
 from headrace.core.autoscale import Memory, Reason
 from headrace.simulate.batches import BatchCost
-from headrace.simulate.chart import nice_ticks, thinned
 from headrace.simulate.faults import Fault, Kind
 from headrace.simulate.job import Job, as_job
 from headrace.simulate.parameters import DEFAULT
@@ -187,14 +186,6 @@ def test_headrace_simulate_takes_the_speed_of_an_executor(tmp_path):
     assert (tmp_path / "p.svg").exists()
 
 
-def test_a_picture_that_is_no_svg_is_refused_and_nothing_is_written(tmp_path):
-    path = a_trace_file(tmp_path)
-    refused = CliRunner().invoke(main, ["simulate", str(path), "--plot", str(tmp_path / "out.png")])
-    assert refused.exit_code == 2
-    assert "the picture is SVG" in refused.output and "out.svg" in refused.output
-    assert list(tmp_path.iterdir()) == [path]
-
-
 A_JOB = Job(
     trigger_seconds=60.0,
     fixed_seconds=6.0,
@@ -263,15 +254,3 @@ def an_entry(name: str, cost: float, late: float) -> Entry:
         data_loss_events=0,
         recovery_seconds=None,
     )
-
-
-def test_a_chart_keeps_the_peaks_of_what_it_thins():
-    points = [(float(at), 100.0 if at == 7777 else 1.0) for at in range(20_000)]
-    kept = thinned(points)
-    assert len(kept) <= 1700
-    assert (7777.0, 100.0) in kept
-
-
-@pytest.mark.parametrize(("highest", "then"), [(9.7, [0, 2.5, 5, 7.5]), (100, [0, 25, 50, 75, 100])])
-def test_ticks_are_round_numbers(highest, then):
-    assert nice_ticks(highest) == then
