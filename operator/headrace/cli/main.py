@@ -175,14 +175,14 @@ def simulate(
     from headrace.api.quantities import DURATION, Duration  # noqa: PLC0415
     from headrace.cli.simulate import Options  # noqa: PLC0415
     from headrace.cli.simulate import simulate as play  # noqa: PLC0415
-    from headrace.simulate.traces import BadTrace, read_trace  # noqa: PLC0415
+    from headrace.simulate.traces import BadTrace, read_trace, short_enough  # noqa: PLC0415
 
     if min_executors > max_executors:
         _fail(f"--min {min_executors} is above --max {max_executors}: lower one or raise the other")
     try:
         objective = Duration(DURATION.check(lag_objective)).seconds
         options = Options(
-            trace=read_trace(trace),
+            trace=short_enough(read_trace(trace)),
             max_executors=max_executors,
             min_executors=min_executors,
             objective_seconds=objective,
