@@ -195,6 +195,8 @@ def simulate(
         _fail(str(bad))
     except ValueError as bad:
         _fail(f"--lag-objective {lag_objective}: {bad}")
+    if (days := options.trace.length_seconds / 86_400) > 3:
+        click.echo(f"{days:.0f} days are simulated second by second: this takes some minutes", err=True)
     simulated = play(options)
     click.echo(simulated.text)
     path = plot or trace.with_suffix(".svg")

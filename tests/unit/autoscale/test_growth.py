@@ -120,6 +120,21 @@ def test_a_job_with_little_to_do_gives_up_its_second_executor_if_its_state_can_b
     assert job.executors == (1 if goes else 2)
 
 
+def test_after_a_time_in_which_nobody_looked_nothing_is_taken_away_before_it_was_watched_again():
+    """An upgrade, or an operator that was away: what was needed meanwhile is not known."""
+    job = a_settled_job(rows_per_second=3300)
+    before = job.executors
+    job.now += 400
+    job.batch_ends_at = job.now
+    first = job.run(15, rows_per_second=300)
+    assert first.numbers.arrival_rows_per_second < 500, "it looks as if little came"
+    assert job.executors == before
+    job.run(120)
+    assert job.executors == before
+    job.run(400)
+    assert job.executors < before
+
+
 class Compacted(Story):
     """Every other offset holds no row."""
 

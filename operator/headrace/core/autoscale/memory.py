@@ -25,6 +25,8 @@ GROWTH_OF_NOISE = 6.0
 STARTUP_PRIOR_SECONDS = 60.0
 # Executors that have not come after so long, or after three times what is usual, are denied.
 QUOTA_SECONDS = 300.0
+# Of a time longer than this in which nobody looked (an upgrade, no operator) it is not known what was needed.
+UNWATCHED_SECONDS = 60.0
 # Queries that are not reported any more are remembered for so long, and so many of them.
 ABSENT_SECONDS = 86_400.0
 ABSENT_QUERIES = 32
@@ -236,7 +238,8 @@ class Memory:
 
     def needing(self, executors: int, *, at: float, hold_seconds: float) -> Memory:
         recent = [point for point in self.needed if at - point[0] <= hold_seconds and point[1] > executors]
-        since = at if self.watched_since is None else self.watched_since
+        unwatched = bool(self.needed) and at - self.needed[-1][0] > UNWATCHED_SECONDS
+        since = at if self.watched_since is None or unwatched else self.watched_since
         return replace(self, needed=(*recent, (at, executors)), watched_since=since)
 
     def blind(self) -> Memory:
