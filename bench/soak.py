@@ -44,6 +44,7 @@ from bench.soak_record import Batch, Commit, Record
 
 from headrace.simulate.parameters import DEFAULT
 from headrace.simulate.picture import picture
+from headrace.simulate.svg import svg_text
 
 if TYPE_CHECKING:
     from bench.soak_stage import Stage
@@ -118,7 +119,7 @@ def report(record: Record) -> None:
         replace(with_fit[0], scaler="simulator, fitted"),
         replace(as_it_stands[0], scaler="simulator, as it stands"),
     ]
-    (RESULTS / "soak.svg").write_text(picture("A compressed day", after, shown, subtitle=about))
+    (RESULTS / "soak.svg").write_text(svg_text(picture("A compressed day", after, shown, subtitle=about)))
     table = table_of_constants(constants(record))
     (RESULTS / "soak.constants.txt").write_text(table + "\n")
     sys.stderr.write("\n".join([*record.decisions, table, ""]))

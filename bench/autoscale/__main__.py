@@ -26,10 +26,12 @@ from pathlib import Path
 from bench.autoscale.contest import ORACLE, OURS, STATIC, Entry, Spread, contest, dominating
 from bench.autoscale.loads import made_up_traces, traces_of
 from bench.autoscale.mishaps import MISHAPS
+from bench.autoscale.odd import odd_traces
 from bench.autoscale.pareto import pareto_picture
 
 from headrace.simulate.picture import picture
 from headrace.simulate.scenario import Scenario
+from headrace.simulate.svg import svg_text
 from headrace.simulate.table import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,7 +74,10 @@ class Report:
 def main() -> None:
     arguments = _arguments()
     directory = arguments.traces if arguments.traces is not None else ROOT.parent / "shared/traces"
-    traces = traces_of(directory if directory.is_dir() else None, arguments.trace)
+    if arguments.odd:
+        traces = odd_traces(range(1, 3))
+    else:
+        traces = traces_of(directory if directory.is_dir() else None, arguments.trace)
     report, seeds = Report(), list(range(1, arguments.seeds + 1))
     if not traces:
         report.say(f"No traces in {directory}: made-up ones instead. The policy was tuned on them.\n")
@@ -86,7 +91,7 @@ def main() -> None:
         _tell(report, trace.name, scenario, entries)
         shown = [entries[name].results[0] for name in (OURS, "keda-tuned", ORACLE)]
         title = f"{trace.name}: one run of {len(seeds)}"
-        (pictures / f"{trace.name}.svg").write_text(picture(title, scenario, shown))
+        (pictures / f"{trace.name}.svg").write_text(svg_text(picture(title, scenario, shown)))
     (pictures / "pareto.svg").write_text(pareto_picture(contests))
     losses = 0 if arguments.no_faults else _mishaps(report, seeds[:2])
     _headline(report, contests, losses)
@@ -99,6 +104,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--traces", type=Path, help="a directory of CSV files; default: ../shared/traces")
     parser.add_argument("--trace", type=Path, action="append", default=[], help="one more file")
+    parser.add_argument("--odd", action="store_true", help="the loads of bench/autoscale/odd.py instead")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--no-faults", action="store_true")
     return parser.parse_args()

@@ -42,6 +42,7 @@ MISHAPS = (
     Mishap("a partition gets a fifth for an hour", _fault(Kind.HOT, 3600, 0.2)),
     Mishap("starts take 4 times as long", (Fault(kind=Kind.SLOW_START, at=0, seconds=4 * 3600, amount=4),)),
     Mishap("6 executors die", _fault(Kind.LOSS, 60, 6)),
+    Mishap("the topic gets 48 partitions more", _fault(Kind.GROWTH, 600, 48)),
     # With less time to spare, one batch of all that waits would take longer than the rows are kept, on any
     # number of executors.
     Mishap(

@@ -15,7 +15,7 @@ import click
 from headrace.cli.cluster import Cluster, ClusterProblem
 from headrace.cli.jobs import LiveJob, driver_pod_name, job
 from headrace.cli.options import cluster_options, job_argument, machine_text, output_option
-from headrace.cli.plotting import plot_option
+from headrace.cli.plotting import PictureRefused, plot_option, write_picture
 from headrace.cli.ring import Ring, explained
 from headrace.core.autoscale.words import duration
 from headrace.core.manifests.places import RUN_FILE, RUN_FILES
@@ -67,7 +67,6 @@ def simulate(
     retention are the job's. The rest is simulated: trust comparisons, not absolute numbers.
     """
     from headrace.cli.simulate import simulate as play  # noqa: PLC0415
-    from headrace.cli.simulate import write_picture  # noqa: PLC0415
 
     found = job(cluster, name)
     options = _options(
@@ -81,7 +80,10 @@ def simulate(
     simulated = play(options)
     click.echo(simulated.text)
     path = plot or Path(f"{found.name}-simulated.svg")
-    write_picture(simulated.svg, path)
+    try:
+        write_picture(simulated.picture, path)
+    except PictureRefused as refused:
+        raise ClusterProblem(str(refused)) from None
     click.echo(f"\n  wrote {path}")
 
 

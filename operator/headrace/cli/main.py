@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 from headrace import __version__
-from headrace.cli.plotting import plot_option
+from headrace.cli.plotting import PictureRefused, plot_option, write_picture
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -173,16 +173,16 @@ def simulate(
     The job is simulated; the decisions are those of the policy that scales real jobs.
     """
     from headrace.api.quantities import DURATION, Duration  # noqa: PLC0415
-    from headrace.cli.simulate import Options, write_picture  # noqa: PLC0415
+    from headrace.cli.simulate import Options  # noqa: PLC0415
     from headrace.cli.simulate import simulate as play  # noqa: PLC0415
-    from headrace.simulate.traces import BadTrace, read_trace  # noqa: PLC0415
+    from headrace.simulate.traces import BadTrace, read_trace, short_enough  # noqa: PLC0415
 
     if min_executors > max_executors:
         _fail(f"--min {min_executors} is above --max {max_executors}: lower one or raise the other")
     try:
         objective = Duration(DURATION.check(lag_objective)).seconds
         options = Options(
-            trace=read_trace(trace),
+            trace=short_enough(read_trace(trace)),
             max_executors=max_executors,
             min_executors=min_executors,
             objective_seconds=objective,
@@ -195,10 +195,15 @@ def simulate(
         _fail(str(bad))
     except ValueError as bad:
         _fail(f"--lag-objective {lag_objective}: {bad}")
+    if (days := options.trace.length_seconds / 86_400) > 3:
+        click.echo(f"{days:.0f} days are simulated second by second: this takes some minutes", err=True)
     simulated = play(options)
     click.echo(simulated.text)
     path = plot or trace.with_suffix(".svg")
-    write_picture(simulated.svg, path)
+    try:
+        write_picture(simulated.picture, path)
+    except PictureRefused as refused:
+        _fail(str(refused))
     click.echo(f"\n  wrote {path}")
 
 

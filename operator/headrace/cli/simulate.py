@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from headrace.core.autoscale import Decision
+from headrace.core.autoscale.words import duration, rate
+from headrace.simulate.drawing import Drawing
 from headrace.simulate.job import Job, as_job
 from headrace.simulate.parameters import DEFAULT
 from headrace.simulate.picture import picture
@@ -36,27 +37,56 @@ class Options:
 @dataclass(frozen=True)
 class Simulated:
     text: str
-    svg: str
+    picture: Drawing
 
 
 def simulate(options: Options) -> Simulated:
     scenario = scenario_of(options)
     scaler = scenario.headrace()
     ours = scenario.play(scaler, options.seed)
-    peak = scenario.play(Fixed(_for_peak(scenario), "static at peak"), options.seed)
+    peak = _static(scenario, _for_peak(scenario)).play(
+        Fixed(_for_peak(scenario), "static at peak"), options.seed
+    )
     hours = options.trace.length_seconds / 3600
     about = (
-        f"{hours:.3g} h, peak {scenario.peak:,.0f} rows/s; objective {options.objective_seconds:g} s, "
+        f"{hours:.3g} h, peak {rate(scenario.peak)}; objective {options.objective_seconds:g} s, "
         f"{options.min_executors} to {options.max_executors} executors; "
         f"a batch every {scenario.parameters.trigger_seconds:g} s; "
-        f"1 executor manages {scenario.sustained[1]:,.0f} rows/s here"
+        f"1 executor manages {rate(scenario.sustained[1])} here"
     )
     moves = [one for one in scaler.decisions if one.moves]
-    parts = [f"{options.trace.name}: {about}", "", _table([ours, peak]), "", _log(moves, ours)]
+    notes = _notes(options, scenario)
+    parts = [f"{options.trace.name}: {about}", *notes, "", _table([ours, peak]), "", _log(moves, ours)]
     return Simulated(
         text="\n".join(parts),
-        svg=picture(f"headrace simulate: {options.trace.name}", scenario, [ours, peak], subtitle=about),
+        picture=picture(f"headrace simulate: {options.trace.name}", scenario, [ours, peak], subtitle=about),
     )
+
+
+def _static(scenario: Scenario, executors: int) -> Scenario:
+    """It has its number from the beginning: to go there is no action of its own."""
+    return replace(
+        scenario,
+        row_cost=scenario.core_seconds_per_row,
+        parameters=replace(scenario.parameters, initial_executors=executors),
+    )
+
+
+def _notes(options: Options, scenario: Scenario) -> list[str]:
+    """What the table alone would let somebody misread."""
+    notes, trigger = list[str](), scenario.parameters.trigger_seconds
+    if options.objective_seconds <= trigger:
+        notes.append(
+            f"A row waits up to {duration(trigger)} for its batch to begin: no number of executors keeps an "
+            f"objective of {duration(options.objective_seconds)} all the time."
+        )
+    asked, got = options.per_executor, scenario.sustained[1]
+    if asked is not None and abs(got - asked) > 0.05 * asked:
+        notes.append(
+            f"{rate(asked)} per executor cannot be simulated with this load, whose batches have a fixed part "
+            f"and whose sink takes {DEFAULT.sink_of_peak:g} times the peak: {rate(got)} it is."
+        )
+    return notes
 
 
 def scenario_of(options: Options) -> Scenario:
@@ -122,7 +152,3 @@ def _log(moves: Sequence[Decision], ours: Result) -> str:
 
 def _clock(seconds: float) -> str:
     return f"{int(seconds) // 3600:3}:{int(seconds) % 3600 // 60:02}:{int(seconds) % 60:02}"
-
-
-def write_picture(svg: str, path: Path) -> None:
-    path.write_text(svg, encoding="utf-8")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 # Rates per partition forget with this time constant: longer than a batch, shorter than a change of load.
@@ -15,6 +15,8 @@ RATE_MEMORY_SECONDS = 300.0
 # Of the times at which a source deleted rows these are kept; deletions that follow sooner are one.
 DELETIONS_KEPT = 4
 DELETIONS_APART_SECONDS = 60.0
+# For this long after partitions were added, only what arrives now tells how it spreads over them.
+NEW_SPREAD_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +98,8 @@ class Flows:
     at: float | None = None
     seconds: float = 0.0
     partitions: Mapping[str, Flow] = field(default_factory=dict[str, Flow])
+    # When partitions were last added.
+    added_at: float | None = None
 
     def rate(self, moved: float) -> float | None:
         return moved / self.seconds if self.seconds > 0 else None
@@ -136,12 +140,27 @@ def follow(before: Flows, offsets: Offsets, *, at: float) -> Moved:
     keep = math.exp(-elapsed / RATE_MEMORY_SECONDS)
     flows = {name: _followed(known.get(name), one, keep, at) for name, one in now.items()}
     added = tuple(name for name in now if name not in known)
+    added_at = at if added else before.added_at
+    if added_at is not None and at - added_at <= NEW_SPREAD_SECONDS:
+        steps = {name: one.end - _known_end(known.get(name), one) for name, one in now.items()}
+        flows = _spread_anew(flows, steps)
+    seconds = before.seconds * keep + elapsed
     return Moved(
-        flows=Flows(at=at, seconds=before.seconds * keep + elapsed, partitions=flows),
+        flows=Flows(at=at, seconds=seconds, partitions=flows, added_at=added_at),
         arrived=sum(one.end - _known_end(known.get(name), one) for name, one in now.items()),
         read=sum(_step(known[name].committed, one.committed) for name, one in now.items() if name in known),
         added=added,
     )
+
+
+def _spread_anew(flows: Mapping[str, Flow], steps: Mapping[str, int]) -> dict[str, Flow]:
+    """As much as before has arrived in all, by the shares of now. With what they got while there were fewer,
+    the old partitions would seem hot beside the new ones.
+    """
+    arrived, total = sum(steps.values()), sum(flow.ended for flow in flows.values())
+    if arrived <= 0:
+        return dict(flows)
+    return {name: replace(flow, ended=total * steps[name] / arrived) for name, flow in flows.items()}
 
 
 def _known_end(flow: Flow | None, now: Partition) -> int:
@@ -200,6 +219,7 @@ def flows_to_json(flows: Flows) -> dict[str, Any]:
     return {
         "at": flows.at,
         "seconds": round(flows.seconds, 3),
+        "addedAt": flows.added_at,
         "partitions": {
             name: [
                 one.end,
@@ -220,6 +240,7 @@ def flows_from_json(data: Mapping[str, Any]) -> Flows:
     return Flows(
         at=data["at"],
         seconds=data["seconds"],
+        added_at=data.get("addedAt"),
         partitions={
             name: Flow(*values[:-1], deletions=tuple((at, earliest) for at, earliest in values[-1]))
             for name, values in data["partitions"].items()

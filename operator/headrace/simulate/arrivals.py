@@ -57,15 +57,24 @@ class Partitions:
         return self._spreads[-1][1]
 
     def change(self, shares: Sequence[float], total: float) -> None:
-        base = self.offsets(total)
+        """From now on; there may be more of them."""
+        before = self.offsets(total)
+        base = [*before, *([0.0] * (len(shares) - len(before)))]
         self._since.append(total)
         self._spreads.append((base, list(shares)))
 
     def offsets(self, total: float) -> list[float]:
-        """Of each partition, when so many rows had come in all: each by the shares of its time."""
+        """Of each partition there was, when so many rows had come in all: each by the shares of its time."""
         index = max(0, bisect_right(self._since, total) - 1)
         more = total - self._since[index]
         return [base + more * share for base, share in zip(*self._spreads[index], strict=True)]
+
+
+def with_more(shares: Sequence[float], more: int) -> list[float]:
+    """New partitions that get as much as others do."""
+    all_of_them = [*shares, *(shares[index % len(shares)] for index in range(more))]
+    total = sum(all_of_them)
+    return [share / total for share in all_of_them]
 
 
 def with_hot(shares: Sequence[float], part: float) -> list[float]:

@@ -1,15 +1,18 @@
-"""Small charts as SVG text: panels above each other over one time axis. No library draws here."""
+"""Small charts: panels above each other over one time axis."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
+from itertools import pairwise
+
+from headrace.simulate.drawing import Area, Drawing, Shape, Stroke, Words
 
 WIDTH, LEFT, RIGHT, TOP, GAP = 960, 74, 24, 64, 46
 _Place = Callable[[float, float], tuple[float, float]]
-_FONT = 'font-family="Helvetica, Arial, sans-serif"'
+_GREY, _RED = "#555555", "#b00020"
+_DASH = (5.0, 3.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,24 +38,20 @@ class Panel:
     top: float | None = None
 
 
-def draw(title: str, panels: Sequence[Panel], *, subtitle: str = "") -> str:
+def draw(title: str, panels: Sequence[Panel], *, subtitle: str = "") -> Drawing:
     height = TOP + sum(panel.height + GAP for panel in panels) + 10
     end = max((at for panel in panels for line in panel.lines for at, _ in line.points), default=1.0)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
-        f'viewBox="0 0 {WIDTH} {height}">',
-        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-        _text(LEFT, 26, title, size=17, weight="bold"),
-        _text(LEFT, 45, subtitle, size=12, color="#555555"),
-    ]
+    shapes: list[Shape] = [Words(x=LEFT, y=26, text=title, size=17, bold=True)]
+    if subtitle:
+        shapes.append(Words(x=LEFT, y=45, text=subtitle, size=12, color=_GREY))
     y = TOP
     for panel in panels:
-        parts += _panel(panel, y, end)
+        shapes += _panel(panel, y, end)
         y += panel.height + GAP
-    return "\n".join([*parts, "</svg>\n"])
+    return Drawing(width=WIDTH, height=height, shapes=shapes)
 
 
-def _panel(panel: Panel, y: float, end: float) -> list[str]:
+def _panel(panel: Panel, y: float, end: float) -> list[Shape]:
     values = [value for line in panel.lines for _, value in line.points]
     values += [panel.level[0]] if panel.level else []
     highest = panel.top or max(values, default=1.0) * 1.05 or 1.0
@@ -64,67 +63,54 @@ def _panel(panel: Panel, y: float, end: float) -> list[str]:
         across = LEFT + (WIDTH - LEFT - RIGHT) * at / end
         return across, bottom - (bottom - top) * min(value, highest) / highest
 
-    parts = [_text(LEFT, y + 12, panel.title, size=13, weight="bold"), *_legend(panel, y + 12)]
+    shapes: list[Shape] = [Words(x=LEFT, y=y + 12, text=panel.title, size=13, bold=True)]
+    shapes += _legend(panel, y + 12)
     for tick in ticks:
         _, height = place(0, tick)
-        parts.append(f'<path d="M{LEFT} {height:.1f}H{WIDTH - RIGHT}" stroke="#e6e6e6"/>')
-        parts.append(_text(LEFT - 8, height + 4, amount(tick), size=11, anchor="end", color="#555555"))
+        shapes.append(_across(height, "#e6e6e6"))
+        shapes.append(Words(x=LEFT - 8, y=height + 4, text=amount(tick), size=11, anchor="end", color=_GREY))
     for at, label in time_ticks(end):
         across, _ = place(at, 0)
-        parts.append(f'<path d="M{across:.1f} {bottom}v4" stroke="#888888"/>')
-        parts.append(_text(across, bottom + 17, label, size=11, anchor="middle", color="#555555"))
-    parts += [_line(line, place, bottom) for line in panel.lines if line.points]
+        shapes.append(Stroke(points=[(across, bottom), (across, bottom + 4)], color="#888888"))
+        shapes.append(Words(x=across, y=bottom + 17, text=label, size=11, anchor="middle", color=_GREY))
+    for line in panel.lines:
+        shapes += _line(line, place, bottom) if line.points else []
     if panel.level is not None:
-        _, height = place(0, panel.level[0])
-        parts.append(
-            f'<path d="M{LEFT} {height:.1f}H{WIDTH - RIGHT}" stroke="#b00020" stroke-dasharray="6 4"/>'
-        )
-        parts.append(
-            _text(WIDTH - RIGHT - 4, height - 5, panel.level[1], size=11, anchor="end", color="#b00020")
-        )
-    return parts
+        level, name = panel.level
+        _, height = place(0, level)
+        shapes.append(_across(height, _RED, dash=(6.0, 4.0)))
+        shapes.append(Words(x=WIDTH - RIGHT - 4, y=height - 5, text=name, size=11, anchor="end", color=_RED))
+    return shapes
 
 
-def _line(line: Line, place: _Place, bottom: float) -> str:
+def _across(height: float, color: str, dash: tuple[float, float] | None = None) -> Stroke:
+    return Stroke(points=[(LEFT, height), (WIDTH - RIGHT, height)], color=color, dash=dash)
+
+
+def _line(line: Line, place: _Place, bottom: float) -> list[Shape]:
     points = [place(at, value) for at, value in thinned(line.points)]
-    path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-    for across, height in points[1:]:
-        path += f"H{across:.1f}V{height:.1f}" if line.steps else f"L{across:.1f} {height:.1f}"
-    dash = ' stroke-dasharray="5 3"' if line.dashed else ""
-    drawn = f'<path d="{path}" fill="none" stroke="{line.color}" stroke-width="{line.width}"{dash}/>'
+    if line.steps:
+        corners = [((after[0], before[1]), after) for before, after in pairwise(points)]
+        points = [points[0], *(point for corner in corners for point in corner)]
+    drawn = Stroke(points=points, color=line.color, width=line.width, dash=_DASH if line.dashed else None)
     if not line.filled:
-        return drawn
-    area = f"{path}L{points[-1][0]:.1f} {bottom:.1f}L{points[0][0]:.1f} {bottom:.1f}Z"
-    return f'<path d="{area}" fill="{line.color}" fill-opacity="0.18"/>{drawn}'
+        return [drawn]
+    below = [(points[-1][0], bottom), (points[0][0], bottom)]
+    return [Area(points=[*points, *below], color=line.color, opacity=0.18), drawn]
 
 
-def _legend(panel: Panel, y: float) -> list[str]:
-    parts, across = list[str](), float(WIDTH - RIGHT)
+def _legend(panel: Panel, y: float) -> list[Shape]:
+    shapes, across = list[Shape](), float(WIDTH - RIGHT)
     for line in reversed([line for line in panel.lines if line.label]):
         across -= 7.0 * len(line.label)
-        parts.append(_text(across, y, line.label, size=12))
+        shapes.append(Words(x=across, y=y, text=line.label, size=12))
         across -= 24
-        dash = ' stroke-dasharray="5 3"' if line.dashed else ""
-        parts.append(f'<path d="M{across:.1f} {y - 4}h18" stroke="{line.color}" stroke-width="3"{dash}/>')
+        dash = _DASH if line.dashed else None
+        shapes.append(
+            Stroke(points=[(across, y - 4), (across + 18, y - 4)], color=line.color, width=3, dash=dash)
+        )
         across -= 16
-    return parts
-
-
-def _text(
-    x: float,
-    y: float,
-    text: str,
-    *,
-    size: int,
-    anchor: str = "start",
-    color: str = "#222222",
-    weight: str = "",
-) -> str:
-    bold = f' font-weight="{weight}"' if weight else ""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" {_FONT} font-size="{size}" text-anchor="{anchor}" '
-        f'fill="{color}"{bold}>{escape(text)}</text>'
-    )
+    return shapes
 
 
 def thinned(points: Sequence[tuple[float, float]], most: int = 1600) -> list[tuple[float, float]]:

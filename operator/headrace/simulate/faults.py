@@ -15,6 +15,7 @@ class Kind(StrEnum):
     HOT = "hot"  # one partition gets the part `amount` of what arrives
     SLOW_START = "slow start"  # executors take `amount` times as long to start
     LOSS = "loss"  # `amount` executors die at once
+    GROWTH = "growth"  # the topic gets `amount` partitions more, and keeps them
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.simulate.chart import Line, Panel, draw
+from headrace.simulate.drawing import Drawing
 from headrace.simulate.run import Result
 from headrace.simulate.scenario import Scenario
 
@@ -12,7 +13,7 @@ from headrace.simulate.scenario import Scenario
 COLORS = ("#0b5fa5", "#e08e0b", "#6b6b6b", "#8a3ffc", "#2f9e6e")
 
 
-def picture(title: str, scenario: Scenario, results: Sequence[Result], *, subtitle: str = "") -> str:
+def picture(title: str, scenario: Scenario, results: Sequence[Result], *, subtitle: str = "") -> Drawing:
     first = results[0]
     load = Line(
         label="", color="#444444", filled=True, points=[(one.at, one.rows_per_second) for one in first.points]
@@ -36,7 +37,7 @@ def picture(title: str, scenario: Scenario, results: Sequence[Result], *, subtit
 
 
 def _lines(results: Sequence[Result], *, executors: bool) -> list[Line]:
-    """Headrace is drawn last, above the others, but named first."""
+    """Headrace, the first, is drawn last: above the others."""
     lines: list[Line] = []
     for index, result in enumerate(results):
         points = [(one.at, float(one.asked)) for one in result.points] if executors else _worst(result)

@@ -9,7 +9,7 @@ from statistics import quantiles
 
 from headrace.core.autoscale import Batch
 from headrace.core.lag import Offsets, Partition
-from headrace.simulate.arrivals import Arrivals, Partitions, with_hot
+from headrace.simulate.arrivals import Arrivals, Partitions, with_hot, with_more
 from headrace.simulate.batches import BatchCost
 from headrace.simulate.faults import Fault, Kind
 from headrace.simulate.parameters import Parameters
@@ -75,7 +75,7 @@ class Simulation:
         self._committed = self._earliest = 0.0
         self._running: Running | None = None
         self._next_start = 0.0
-        self._last_end = 0.0
+        self._last_heard = 0.0
         self._last_read_at = 0.0
         self._reload = 0.0
         self._number = 0
@@ -86,6 +86,7 @@ class Simulation:
         self._down_until = 0.0
         self._stalls = {fault for fault in self._faults if fault.kind is Kind.STALL}
         self._losses = {fault for fault in self._faults if fault.kind is Kind.LOSS}
+        self._growths = {fault for fault in self._faults if fault.kind is Kind.GROWTH}
         # Time over the objective, and where it has been counted to.
         self._over = 0.0
         self._over_to = 0.0
@@ -120,6 +121,9 @@ class Simulation:
             return False
         self._reload += self._pool.boundary(now)
         executors, cold = self._pool.work(now)
+        if rows < 1:
+            # Spark says that there is nothing to do.
+            self._last_heard = now
         if rows < 1 or executors == 0:
             return False
         sink = self._amount(Kind.SINK, now) or 1.0
@@ -143,7 +147,7 @@ class Simulation:
         self._committed = running.reads_to
         self._recent.append(running)
         self._fresh.append(running.batch)
-        self._last_end = running.ends
+        self._last_heard = running.ends
         self._next_start = max(running.ends, running.started + self._p.trigger_seconds)
         self._running = None
 
@@ -158,6 +162,10 @@ class Simulation:
             self._hot = hot is not None
             shares = self._even if hot is None else with_hot(self._even, hot)
             self._spread.change(shares, self._arrivals.by(now))
+        for fault in [one for one in self._growths if one.holds(now)]:
+            self._growths.discard(fault)
+            self._even = with_more(self._even, int(fault.amount))
+            self._spread.change(self._even, self._arrivals.by(now))
         for fault in [one for one in self._losses if one.holds(now)]:
             self._losses.discard(fault)
             self._pool.lose(int(fault.amount), now, slower=self._slower(now))
@@ -211,7 +219,7 @@ class Simulation:
             arrived_rows=None if blind else arrived,
             cpu=cpu,
             busy=busy,
-            quiet_seconds=now - self._last_end,
+            quiet_seconds=now - self._last_heard,
             idle=running is None and now >= self._down_until and self._amount(Kind.OUTAGE, now) is None,
             running_seconds=None if running is None else now - running.started,
             running_rows=None if running is None else running.batch.rows,
@@ -225,8 +233,14 @@ class Simulation:
         unread = self._arrivals.moment_of(self._committed)
         return Offsets(
             {
-                name: Partition(end=int(end), committed=int(done), earliest=int(first), unread_since=unread)
-                for name, end, done, first in zip(_names(len(ends)), ends, read, kept, strict=True)
+                name: Partition(
+                    end=int(end),
+                    # Nobody has read from a partition that is newer than the last batch.
+                    committed=int(read[index]) if index < len(read) else None,
+                    earliest=int(kept[index]) if index < len(kept) else 0,
+                    unread_since=unread,
+                )
+                for index, (name, end) in enumerate(zip(_names(len(ends)), ends, strict=True))
             }
         )
 
@@ -254,7 +268,7 @@ class Simulation:
 
     def _result(self) -> Result:
         lags = [point.lag_seconds for point in self._points]
-        cuts = quantiles(lags, n=100)
+        cuts = quantiles(lags, n=100, method="inclusive")
         hours = self._arrivals.seconds / 3600
         return Result(
             scaler=self._scaler.name,

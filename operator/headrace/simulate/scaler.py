@@ -54,7 +54,7 @@ class HeadraceScaler:
         self.decisions: list[Decision] = []
         self._p = parameters
         self._limits = limits
-        self._memory = Memory()
+        self.memory = Memory()
 
     def look(self, view: View) -> int:
         p = self._p
@@ -80,7 +80,7 @@ class HeadraceScaler:
             ),
             limits=self._limits,
         )
-        decision, self._memory = decide(seen, self._memory)
+        decision, self.memory = decide(seen, self.memory)
         self.decisions.append(decision)
         return decision.target
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+
+SHORTEST_SECONDS = 600
+# Every second is simulated: a month takes minutes.
+LONGEST_SECONDS = 31 * 86_400
+# Beyond this numbers are no rows.
+HIGHEST_RATE = 1e12
+_EXPECTED = "two columns, seconds and rows per second"
 
 
 class BadTrace(Exception):
@@ -72,39 +78,83 @@ class Trace:
 
 def read_trace(path: Path) -> Trace:
     """Two columns, seconds (or a date and time) and rows per second; a header may stand above."""
-    text = path.read_text(encoding="utf-8-sig")
-    delimiter = next((mark for mark in (",", "|", ";", "\t") if mark in text.partition("\n")[0]), ",")
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise BadTrace(f"{path}: is no text: a trace is a CSV file, {_EXPECTED}") from None
     points: list[tuple[float, float]] = []
-    for number, row in enumerate(csv.reader(text.splitlines(), delimiter=delimiter), start=1):
-        if not row or not "".join(row).strip():
+    delimiter = next((mark for mark in (",", "|", ";", "\t") if lines and mark in lines[0]), ",")
+    for number, line in enumerate(lines, start=1):
+        cells = [cell.strip().strip('"') for cell in line.split(delimiter)]
+        if not "".join(cells) or line.startswith("#"):
             continue
-        try:
-            points.append((_moment(row[0]), float(row[1])))
-        except (ValueError, IndexError):
-            if number == 1:
-                continue
-            found = delimiter.join(row)
+        if not points and _moment(cells[0]) is None:
+            if any(_moment(cell) is not None for cell in cells):
+                raise BadTrace(f"{path}:{number}: expected {_EXPECTED}, found {line!r}")
+            continue  # the header
+        point = _point(cells)
+        if point is None:
+            raise BadTrace(f"{path}:{number}: expected {_EXPECTED}, found {line!r}")
+        if not 0 <= point[1] <= HIGHEST_RATE:
             raise BadTrace(
-                f"{path}:{number}: expected two columns, seconds and rows per second, found {found!r}"
-            ) from None
-        if not math.isfinite(points[-1][1]) or points[-1][1] < 0:
-            raise BadTrace(f"{path}:{number}: rows per second must be a number from 0 up, found {row[1]!r}")
-        if len(points) > 1 and points[-1][0] <= points[-2][0]:
-            raise BadTrace(
-                f"{path}:{number}: the seconds must rise, found {row[0]!r} after an equal or later one"
+                f"{path}:{number}: rows per second must be a number from 0 to {HIGHEST_RATE:.0e}, "
+                f"found {cells[1]!r}"
             )
-    if len(points) < 2 or points[-1][0] - points[0][0] < 600:
-        raise BadTrace(f"{path}: a trace needs at least two lines and ten minutes")
-    if not any(rate for _, rate in points):
-        raise BadTrace(f"{path}: all rates are 0")
+        if points and point[0] <= points[-1][0]:
+            raise BadTrace(
+                f"{path}:{number}: the seconds must rise, found {cells[0]!r} after an equal or later one: "
+                "sort the lines"
+            )
+        points.append(point)
+    _check(path, points)
     return _trace(path.stem, points)
 
 
-def _moment(text: str) -> float:
+def short_enough(trace: Trace) -> Trace:
+    """Refuses what would be simulated for hours."""
+    if trace.length_seconds > LONGEST_SECONDS:
+        raise BadTrace(
+            f"{trace.name}: the trace is {trace.length_seconds / 86_400:,.0f} days long, and "
+            f"{LONGEST_SECONDS // 86_400} are the most: cut it, or divide the first column by 1000 "
+            "if it is in milliseconds"
+        )
+    return trace
+
+
+def _check(path: Path, points: Sequence[tuple[float, float]]) -> None:
+    """What only the whole file can tell."""
+    seconds = points[-1][0] - points[0][0] if points else 0.0
+    if len(points) < 2 or seconds < SHORTEST_SECONDS:
+        found = f"{len(points)} line{'' if len(points) == 1 else 's'} of numbers, {seconds:g} seconds"
+        raise BadTrace(
+            f"{path}: a trace needs at least two lines and ten minutes: {_EXPECTED}; found {found}"
+        )
+    highest = max(rate for _, rate in points)
+    if highest == 0:
+        raise BadTrace(f"{path}: all rates are 0")
+    if highest < 1:
+        raise BadTrace(f"{path}: the highest rate is {highest:g} rows per second, and at least 1 is needed")
+
+
+def _point(cells: Sequence[str]) -> tuple[float, float] | None:
+    at = _moment(cells[0])
     try:
-        return float(text)
+        return None if at is None else (at, float(cells[1]))
+    except (ValueError, IndexError):
+        return None
+
+
+def _moment(text: str) -> float | None:
+    """Seconds; a date without a zone counts as UTC, where no hour is missing or comes twice."""
+    try:
+        seconds = float(text)
     except ValueError:
-        return datetime.fromisoformat(text.strip()).timestamp()
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            return None
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+    return seconds if math.isfinite(seconds) else None
 
 
 def _trace(name: str, points: Sequence[tuple[float, float]]) -> Trace:

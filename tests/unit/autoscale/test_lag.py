@@ -98,6 +98,22 @@ def test_what_a_new_partition_holds_has_arrived():
     assert moved.arrived == 30
 
 
+def test_partitions_that_are_added_do_not_make_the_old_ones_hot():
+    few = [offsets(**{f"p{index}": Partition(end=1000 * look) for index in range(6)}) for look in range(9)]
+    more = [
+        offsets(
+            **{f"p{index}": Partition(end=8000 + 100 * look) for index in range(6)},
+            **{f"q{index}": Partition(end=100 * look, earliest=0) for index in range(42)},
+        )
+        # At the first look the new ones are there, and empty.
+        for look in range(4)
+    ]
+    then = after(*few, *more[:2], seconds=15).flows
+    assert then.hottest_share is not None and then.hottest_share[1] == pytest.approx(1 / 48)
+    total = sum(flow.ended for flow in after(*few, more[0], seconds=15).flows.partitions.values())
+    assert total == pytest.approx(sum(flow.ended for flow in then.partitions.values()), rel=0.2)
+
+
 def test_rows_that_were_deleted_unread_are_counted_once():
     first = offsets(a=Partition(end=100, committed=10, earliest=0))
     second = offsets(a=Partition(end=120, committed=10, earliest=40))

@@ -42,12 +42,21 @@ def judged(on: Situation) -> Situation:
     block, trial = memory.block, memory.trial
     if block is not None and (at >= block.until or on.measured_capacity > RECOVERED * block.capacity):
         block = None
+    if block is not None and on.asked < block.before:
+        # It went down since: that many more would not have helped says nothing of so few.
+        block = None
     if trial is not None and _has_shown(on, trial):
         capacity, expected = on.measured_capacity, trial.capacity_expected - trial.capacity_before
         gained = (capacity - trial.capacity_before) / expected if expected > 0 else 1.0
         telling = expected >= TELLING_GAIN * trial.capacity_before
         if telling and gained < EFFECTIVE_GAIN:
-            block = Block(until=at + BLOCK_SECONDS, executors=trial.after, capacity=capacity, gained=gained)
+            block = Block(
+                until=at + BLOCK_SECONDS,
+                executors=trial.after,
+                capacity=capacity,
+                gained=gained,
+                before=trial.before,
+            )
         trial = None
     elif trial is not None and at - trial.at > TRIAL_SECONDS:
         trial = None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from headrace.core.autoscale.cost import Fit
@@ -14,10 +17,16 @@ LONG_WINDOW_SECONDS = 300.0
 SHORT_WINDOW_SECONDS = 60.0
 # Points of the arrival curve are at least this far apart: looking more often does not make it larger.
 POINT_SECONDS = 5.0
+# A load grows if it has grown at this many looks in a row, by this part in all.
+GROWTH_LOOKS, LEAST_GROWTH = 4, 0.2
+# And by this many times what the rate is off by chance.
+GROWTH_OF_NOISE = 6.0
 # Until an executor was seen to join, it is believed to take this long.
 STARTUP_PRIOR_SECONDS = 60.0
 # Executors that have not come after so long, or after three times what is usual, are denied.
 QUOTA_SECONDS = 300.0
+# Of a time longer than this in which nobody looked (an upgrade, no operator) it is not known what was needed.
+UNWATCHED_SECONDS = 60.0
 # Queries that are not reported any more are remembered for so long, and so many of them.
 ABSENT_SECONDS = 86_400.0
 ABSENT_QUERIES = 32
@@ -82,6 +91,41 @@ class QueryMemory:
             (total - since[1]) / elapsed if elapsed >= min(window_seconds, SHORT_WINDOW_SECONDS / 2) else None
         )
 
+    @property
+    def _rates(self) -> list[float]:
+        """Offsets per second from look to look."""
+        return [
+            (after - before) / (then - since) for (since, before), (then, after) in pairwise(self.arrived)
+        ]
+
+    @property
+    def noise(self) -> float:
+        """How far a rate is off the line through its neighbours, as a rule: a slope is no noise."""
+        rates = self._rates
+        bends = [
+            abs(one - 2 * two + three) for one, two, three in zip(rates, rates[1:], rates[2:], strict=False)
+        ]
+        # 1.48: the median of deviations as a standard one; 6: of three rates, with weights 1, 2 and 1.
+        return 1.48 * median(bends) / math.sqrt(6) if bends else 0.0
+
+    @property
+    def growth(self) -> tuple[float, float]:
+        """Offsets per second lately, and by how much more each second: 0 unless it grows steadily.
+
+        Four steps up in a row, none of them small beside the others, and well beyond noise. A jump, which
+        is over, is one large step, or two or three where looks fall into it.
+        """
+        rates = self._rates
+        if len(rates) < GROWTH_LOOKS + 1:
+            return (rates[-1] if rates else 0.0), 0.0
+        oldest, newest = rates[-GROWTH_LOOKS - 1], rates[-1]
+        steps = [after - before for before, after in pairwise(rates[-GROWTH_LOOKS - 1 :])]
+        grown, seconds = newest - oldest, self.arrived[-1][0] - self.arrived[-GROWTH_LOOKS - 1][0]
+        steady = min(steps) * 3 >= max(steps) > 0
+        if not steady or grown < LEAST_GROWTH * oldest or grown < GROWTH_OF_NOISE * self.noise:
+            return newest, 0.0
+        return newest, grown / seconds
+
     def to_json(self) -> dict[str, Any]:
         return {
             "flows": flows_to_json(self.flows),
@@ -132,6 +176,8 @@ class Block:
     executors: int
     capacity: float
     gained: float  # of the gain that was expected
+    # How many there were before: up to as many, nothing speaks against them.
+    before: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +238,8 @@ class Memory:
 
     def needing(self, executors: int, *, at: float, hold_seconds: float) -> Memory:
         recent = [point for point in self.needed if at - point[0] <= hold_seconds and point[1] > executors]
-        since = at if self.watched_since is None else self.watched_since
+        unwatched = bool(self.needed) and at - self.needed[-1][0] > UNWATCHED_SECONDS
+        since = at if self.watched_since is None or unwatched else self.watched_since
         return replace(self, needed=(*recent, (at, executors)), watched_since=since)
 
     def blind(self) -> Memory:

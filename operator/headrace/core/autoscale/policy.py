@@ -324,6 +324,8 @@ def _state(on: Situation) -> str:
     present = max(on.asked, 1)
     text = f"{rate(on.arrival)} arrive, {manage(present)} {rate(on.capacity(present))}"
     excess = sum(query.excess_rows for query in on.queries)
+    if on.arrival_soon > 1.1 * on.arrival:
+        text += f", {rate(on.arrival_soon)} will if it grows on as it does"
     if excess > 0:
         text += f", {amount(excess)} rows are backlog"
     return text

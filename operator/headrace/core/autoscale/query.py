@@ -24,7 +24,10 @@ ENOUGH_ROOM = 0.3
 BATCH_OF_OBJECTIVE = 0.25
 # The rate since the last look counts if it is above that of the minute by this factor: a jump, not noise.
 JUMP = 1.25
+JUMP_OF_NOISE = 3.0
 JUMP_WINDOW_SECONDS = 15.0
+# A load that grows is believed to grow to this many times what it is, and no further.
+MOST_GROWTH = 2.0
 # How often somebody looks, and a batch, come on top of the start of an executor.
 LOOK_SECONDS = 30.0
 # The longest task of a shuffle over the median one: beyond this, a key is too hot.
@@ -113,8 +116,18 @@ class QueryView:
         if long is None or short is None:
             return self.arrival
         jump = self.memory.arrival(JUMP_WINDOW_SECONDS) or 0.0
-        highest = max(long, short, jump if jump > JUMP * short else 0.0)
+        jumped = jump > max(JUMP * short, short + JUMP_OF_NOISE * self.memory.noise)
+        highest = max(long, short, jump if jumped else 0.0)
         return highest * self.memory.rows_per_offset
+
+    def arrival_soon(self, startup_seconds: float) -> float:
+        """What will arrive when executors that are asked for now are there, if it goes on growing."""
+        now = self.arrival_up or 0.0
+        newest, slope = self.memory.growth
+        if slope <= 0:
+            return now
+        coming = newest + slope * (startup_seconds + LOOK_SECONDS / 2)
+        return max(now, min(coming, MOST_GROWTH * newest) * self.memory.rows_per_offset)
 
     @property
     def hottest(self) -> tuple[str, float] | None:
@@ -171,7 +184,7 @@ class QueryView:
         """The same, with what waits, and what will wait until more executors are there."""
         short_by = max(0.0, (self.arrival_up or 0.0) - self.capacity(max(ready, 1)))
         waiting = self.excess_rows + short_by * startup_seconds
-        return self.steady_need(utilisation) + waiting / self.catch_up_seconds
+        return self.arrival_soon(startup_seconds) / utilisation + waiting / self.catch_up_seconds
 
     @cached_property
     def _capacities(self) -> dict[int, float]:

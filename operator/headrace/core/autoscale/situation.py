@@ -81,8 +81,9 @@ class Situation:
         return total
 
     def arrival_load(self, executors: int) -> float:
-        """The same for what arrives alone: how busy this many would be."""
-        each = ((query.arrival_up or 0.0, query.capacity(executors)) for query in self.queries)
+        """The same for what arrives alone, or soon will: how busy this many would be."""
+        startup = self.memory.startup_seconds
+        each = ((query.arrival_soon(startup), query.capacity(executors)) for query in self.queries)
         return sum(arrival / capacity for arrival, capacity in each if capacity > 0)
 
     @cached_property
@@ -139,16 +140,22 @@ class Situation:
     def can_afford(self, executors: int) -> bool:
         """Whether loading the state of those that leave would keep the objective."""
         for query in self.queries:
+            arrival, trigger = query.arrival_up or 0.0, query.seen.trigger_seconds
             reload = query.fit.reload_seconds(query.stages, before=self.asked, after=executors)
-            rows = (query.arrival_up or 0.0) * query.seen.trigger_seconds
-            batch = query.fit.batch_seconds(query.stages, executors, rows)
-            if query.seen.trigger_seconds + 2 * batch + reload > AFFORDABLE * query.objective_seconds:
+            loading = reload + query.fit.batch_seconds(query.stages, executors, arrival * trigger)
+            # What came while it loaded is the next batch.
+            after = query.fit.batch_seconds(query.stages, executors, arrival * loading)
+            if loading + max(trigger, after) > AFFORDABLE * query.objective_seconds:
                 return False
         return True
 
     @property
     def arrival(self) -> float:
         return sum(query.arrival_up or 0.0 for query in self.queries)
+
+    @property
+    def arrival_soon(self) -> float:
+        return sum(query.arrival_soon(self.memory.startup_seconds) for query in self.queries)
 
     @property
     def busiest(self) -> QueryView | None:
