@@ -83,6 +83,11 @@ class _Kind:
     of_job: dict[JobKey, set[Name]] = field(default_factory=dict[JobKey, set[Name]])
     # At which version a name was last seen to go.
     gone_at: Recent[Name, int] = field(default_factory=Recent[Name, int])
+    # At which version all of a namespace (None: of all) was last listed.
+    listed_at: dict[str | None, int] = field(default_factory=dict[str | None, int])
+
+    def was_listed_at(self, namespace: str) -> int:
+        return max(self.listed_at.get(namespace, -1), self.listed_at.get(None, -1))
 
 
 @dataclass(frozen=True)
@@ -123,9 +128,15 @@ class Cache:
 
     def put(self, resource: Resource, thing: Object) -> bool:
         """Whether that was news."""
+        # What a list did not show, and is older than that list, was gone by then.
+        listed_at = self._kinds[resource.plural].was_listed_at(thing["metadata"]["namespace"])
+        return self._put(resource, thing, not_since=listed_at)
+
+    def _put(self, resource: Resource, thing: Object, *, not_since: int = -1) -> bool:
         kind, name, version = self._kinds[resource.plural], _name(thing), version_of(thing)
         known = kind.by_name.get(name)
-        if version <= kind.gone_at.get(name, -1) or (known is not None and version <= version_of(known)):
+        newest = version_of(known) if known is not None else not_since
+        if version <= max(newest, kind.gone_at.get(name, -1)):
             return False
         if known is not None:
             self._forget(resource, name)
@@ -153,8 +164,10 @@ class Cache:
         kind, there, changed = self._kinds[resource.plural], set[Name](), set[JobKey]()
         for thing in snapshot.items:
             there.add(_name(thing))
-            if self.put(resource, thing):
+            if self._put(resource, thing):
                 changed.add(job_of(resource, thing))
+        if job is None:
+            kind.listed_at[namespace] = max(snapshot.version, kind.listed_at.get(namespace, -1))
         for name in list(kind.by_name if job is None else kind.of_job.get(job, ())):
             if name in there or namespace not in (None, name[0]):
                 continue

@@ -339,10 +339,13 @@ class KubeSubstrate:
         await self._delete(job, pod)
 
     async def _delete(self, job: Job, pod: Object, *, grace_seconds: int | None = None) -> None:
-        with contextlib.suppress(NotFound):
+        try:
             await self.api.delete(
                 PODS, job.namespace, name_of(pod), uid=uid_of(pod), grace_seconds=grace_seconds
             )
+        except NotFound:
+            # Nobody has told: else it would be waited for until everything is listed again.
+            self.cache.remove(PODS, pod)
 
     async def _scale(self, job: Job, action: ScaleExecutors) -> None:
         name = (

@@ -111,7 +111,8 @@ def test_killed_after_the_kth_write_it_comes_to_the_same_end(k: int):
     rests(cluster)
 
 
-FAULTS = ("refused", "lost", "conflict", "busy", "invalid")
+# Not "invalid": a savepoint that the server refuses is one that a suspension and a deletion go on without.
+FAULTS = ("refused", "lost", "conflict", "busy")
 
 
 @pytest.mark.parametrize(
@@ -309,6 +310,6 @@ class ManySavepoints(AnySavepoints):
 
 
 ManySavepoints.TestCase.settings = settings(
-    max_examples=250, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=120, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestManySavepoints = pytest.mark.full(ManySavepoints.TestCase)

@@ -146,3 +146,21 @@ def test_a_watch_that_is_late_changes_nothing_in_the_end(pace: int):
     assert (cluster.started, cluster.seeds) == (UNHARMED.started, UNHARMED.seeds)
     assert cluster.condition("Ready") == UNHARMED.condition("Ready")
     assert cluster.live_drivers() == UNHARMED.live_drivers()
+
+
+def test_a_driver_that_only_the_cache_knows_is_not_waited_for():
+    """The news of its end was lost. Whoever wants to end it hears from the server that it is gone."""
+    cluster = running()
+    place = cluster.driver_place()
+    known = copy.deepcopy(cluster.api.objects[place])
+    cluster.api.remove(place)
+    cluster.agents.by_uid.clear()
+    cluster.relist()
+    cache = cluster.operator.cache
+    kind = cache._kinds[PODS.plural]
+    kind.gone_at.clear()
+    kind.listed_at.clear()
+    assert cache.put(PODS, known)
+    cluster.edit(suspend=True)
+    cluster.settle()
+    assert cluster.condition("Ready") == ("True", "Suspended")

@@ -66,5 +66,5 @@ class LongWarmLife(WarmLife):
 
 
 # Each of them goes a longer way.
-LongWarmLife.TestCase.settings = settings(LongLife.TestCase.settings, max_examples=120)
+LongWarmLife.TestCase.settings = settings(LongLife.TestCase.settings, max_examples=80)
 TestLongWarmLife = pytest.mark.full(LongWarmLife.TestCase)

@@ -114,6 +114,8 @@ class Troubles(RuleBasedStateMachine):
         self.rivals.sleepers_wake(knowing=True)
         for agent in cluster.agents.by_uid.values():
             agent.deaf = False
+        # From the first look at what has failed on, its next try is waited for.
+        cluster.pass_once()
 
 
 def well_formed(conditions: list[dict[str, Any]]) -> None:

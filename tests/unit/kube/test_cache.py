@@ -102,3 +102,20 @@ def test_a_job_says_what_it_is_and_is_rid_of_kubectls_copy():
     assert job["kind"] == "StreamJob"
     assert job["metadata"]["annotations"] == {"headrace.dev/paused": "true"}
     assert cache.jobs() == [KEY]
+
+
+def test_what_a_list_did_not_show_does_not_come_back_with_old_news():
+    """The cache had never heard of it, so nothing of it was seen to go."""
+    cache = Cache()
+    cache.replace(PODS, Snapshot([], 10))
+    assert not cache.put(PODS, a_pod("late", version=7))
+    assert cache.children(PODS, KEY) == []
+    assert cache.put(PODS, a_pod("new", version=11))
+    # A list that shows it is right, whatever was said before.
+    assert cache.replace(PODS, Snapshot([a_pod("late", version=7)], 12), job=KEY) == {KEY}
+
+
+def test_a_list_of_one_namespace_says_nothing_of_another():
+    cache = Cache()
+    cache.replace(PODS, Snapshot([], 10), namespace="other")
+    assert cache.put(PODS, a_pod("late", version=7))
