@@ -12,6 +12,7 @@ from headrace_jobs.harness.assignment import Assignment
 from headrace_jobs.harness.conf import fence_conf, spark_url
 from headrace_jobs.harness.control import Batches, Fenced, StoreUnavailable
 from headrace_jobs.harness.failure import FENCED_CLASS
+from headrace_jobs.harness.jvm_errors import innermost
 from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.store import StoreError, newest_claim, open_store
 from headrace_jobs.store.s3_options import options_in
@@ -55,8 +56,12 @@ class CheckpointControl:
         return bool(self._java.drain(int(timeout_seconds * 1000)))
 
     def batches(self) -> dict[str, Batches]:
+        """Raises StoreUnavailable where they cannot be read."""
         run_path = spark_url(self.assignment.run_file.run_path)
-        told = json.loads(self._java.batches(run_path, self._hadoop_conf))
+        try:
+            told = json.loads(self._java.batches(run_path, self._hadoop_conf))
+        except Py4JJavaError as error:
+            raise StoreUnavailable(f"the logs of {run_path} cannot be read: {innermost(error)}") from None
         return {name: Batches(entry["offsets"], entry["commits"]) for name, entry in told.items()}
 
     def guard(self, run_file: RunFile) -> None:

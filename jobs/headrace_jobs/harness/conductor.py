@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from headrace_jobs.harness.assignment import Assignment
-from headrace_jobs.harness.control import NO_BATCH, Batches, Control
+from headrace_jobs.harness.control import NO_BATCH, Batches, Control, StoreUnavailable
 from headrace_jobs.harness.drain import DrainResult, drain
 from headrace_jobs.harness.driver_jvm import DriverJvm
 from headrace_jobs.harness.endings import (
@@ -205,7 +205,11 @@ class Conductor:
         control = self._parts.control
         if result.batches or control is None or ending.reason not in (Reason.COMPLETED, Reason.FENCED):
             return result.batches
-        return control.batches()
+        try:
+            return control.batches()
+        except StoreUnavailable as error:
+            log.warning("the last batches are not told: %s", error)
+            return {}
 
     def _query_ends(self, batches: dict[str, Batches]) -> dict[str, dict[str, Any]]:
         registry = self._parts.registry

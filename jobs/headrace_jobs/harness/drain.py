@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from headrace_jobs.harness.control import NO_BATCH, Batches, Control
+from headrace_jobs.harness.control import NO_BATCH, Batches, Control, StoreUnavailable
 
 if TYPE_CHECKING:  # pyspark is imported while the JVM starts, not before
     from headrace_jobs.harness.managed import ManagedQuery, QueryRegistry
@@ -52,21 +52,23 @@ def drain(
     registry.draining.set()
     control.drain(timeout_seconds)
     stopped: list[ManagedQuery] = []
-    batches: dict[str, Batches] = {}
     waiting = _waiting(registry, stopped, leave_out)
     while waiting and not hurry.is_set() and time.monotonic() < deadline:
         asked = time.monotonic()
-        batches = control.batches()
-        for query in waiting:
-            if batches.get(query.query_name, NO_BATCH).at_boundary:
-                _stop_in_background(query)
-                stopped.append(query)
+        for query in _at_boundary(waiting, control):
+            _stop_in_background(query)
+            stopped.append(query)
         waiting = _waiting(registry, stopped, leave_out)
         # On S3 a look costs requests and time: wait at least as long as it took.
         registry.wait_until_ended(waiting, max(_SHORTEST_POLL_SECONDS, time.monotonic() - asked))
         waiting = [query for query in waiting if query.isActive]
     registry.wait_until_ended(stopped, 0 if hurry.is_set() else _STOP_SECONDS)
-    batches = control.batches()
+    try:
+        batches = control.batches()
+    except StoreUnavailable as error:
+        # What has failed before is the news; that nobody can look any more is only said beside it.
+        unknown = "whether the last batch of query {} was committed is not known"
+        return DrainResult(cut={name: f"{unknown.format(name)}: {error}" for name in _names(registry)})
     return DrainResult(
         batches, _cut(registry, batches, hurried=hurry.is_set(), timeout_seconds=timeout_seconds)
     )
@@ -76,6 +78,20 @@ def _waiting(
     registry: QueryRegistry, stopped: list[ManagedQuery], leave_out: frozenset[str]
 ) -> list[ManagedQuery]:
     return [q for q in registry.active() if q not in stopped and q.query_name not in leave_out]
+
+
+def _at_boundary(waiting: list[ManagedQuery], control: Control) -> list[ManagedQuery]:
+    """A query is stopped only where this was seen: while the store does not answer, none is."""
+    try:
+        batches = control.batches()
+    except StoreUnavailable as error:
+        log.warning("the drain cannot see how far the queries are, and looks again: %s", error)
+        return []
+    return [query for query in waiting if batches.get(query.query_name, NO_BATCH).at_boundary]
+
+
+def _names(registry: QueryRegistry) -> list[str]:
+    return [query.query_name for query in registry.all()]
 
 
 def _stop_in_background(query: ManagedQuery) -> None:

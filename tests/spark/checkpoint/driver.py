@@ -171,7 +171,6 @@ def main(path: str) -> None:
     spark = session(spec)
     jvm_pid = spark._jvm.java.lang.ProcessHandle.current().pid()
     (Path(spec.output) / f"pids-{spec.attempt}").write_text(json.dumps([os.getpid(), jvm_pid]))
-    (Path(spec.output) / f"ui-{spec.attempt}").write_text(str(spark.sparkContext.uiWebUrl))
     (Path(spec.output) / "spark-version").write_text(spark.version)
     spark._jvm.dev.headrace.CheckpointControl.claim(
         spec.run_uri, spec.attempt, "{}", spark._jsc.hadoopConfiguration()

@@ -2,7 +2,7 @@
 
 import threading
 
-from headrace_jobs.harness.control import Batches
+from headrace_jobs.harness.control import Batches, StoreUnavailable
 from headrace_jobs.harness.drain import drain
 
 
@@ -41,7 +41,7 @@ class FakeRegistry:
 
 
 class FakeControl:
-    """Tells one set of batches after the other; the last one stays."""
+    """Tells one set of batches after the other; the last one stays. None: the store does not answer."""
 
     def __init__(self, registry, *looks):
         self.registry = registry
@@ -59,7 +59,10 @@ class FakeControl:
 
     def batches(self):
         assert self.drained, "batches can be trusted only when no batch begins any more"
-        return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+        look = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+        if look is None:
+            raise StoreUnavailable("s3 is away")
+        return look
 
 
 def run_drain(registry, control, *, timeout=5.0, hurry=None, leave_out=frozenset()):
@@ -128,3 +131,24 @@ def test_a_query_beyond_help_is_not_waited_for_but_told():
     assert list(result.cut) == ["stuck"]
     assert stuck.cut_at is None
     assert fine.cut_at == Batches(1, 1)
+
+
+def test_a_store_that_is_away_for_a_moment_is_looked_at_again():
+    query = FakeQuery("q")
+    registry = FakeRegistry(query)
+    running, committed = {"q": Batches(5, 4)}, {"q": Batches(5, 5)}
+    result = run_drain(registry, FakeControl(registry, None, running, None, committed))
+    assert result.clean
+    assert query.cut_at == Batches(5, 5)
+
+
+def test_a_store_that_stays_away_stops_no_query_and_is_told():
+    query = FakeQuery("q")
+    registry = FakeRegistry(query)
+    result = run_drain(registry, FakeControl(registry, None), timeout=0.2)
+    assert query.cut_at is None
+    assert not result.clean
+    assert result.batches == {}
+    assert result.cut == {
+        "q": "whether the last batch of query q was committed is not known: s3 is away",
+    }
