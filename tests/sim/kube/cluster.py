@@ -496,8 +496,8 @@ class FakeCluster:
         self.api.set(place, {"status": {"phase": phase, "containerStatuses": [state]}})
 
     def collect_garbage(self) -> None:
-        """Of a job that is deleted in the foreground, whatever it owns goes, each with its own grace. What was
-        made for an owner that is gone by then goes, too."""
+        """Of a job that is deleted in the foreground, whatever it owns goes, each with its own grace. So does
+        what was made for an owner that is gone by then."""
         self._collect_orphans()
         job = self.api.objects.get(self.job_place)
         if job is None or "foregroundDeletion" not in (job["metadata"].get("finalizers") or ()):
