@@ -496,7 +496,9 @@ class FakeCluster:
         self.api.set(place, {"status": {"phase": phase, "containerStatuses": [state]}})
 
     def collect_garbage(self) -> None:
-        """Of a job that is deleted in the foreground, whatever it owns goes, each with its own grace."""
+        """Of a job that is deleted in the foreground, whatever it owns goes, each with its own grace. So does
+        what was made for an owner that is gone by then."""
+        self._collect_orphans()
         job = self.api.objects.get(self.job_place)
         if job is None or "foregroundDeletion" not in (job["metadata"].get("finalizers") or ()):
             return
@@ -511,6 +513,13 @@ class FakeCluster:
         if not owned:
             left = [each for each in job["metadata"]["finalizers"] if each != "foregroundDeletion"]
             self.api.set(self.job_place, {"metadata": {"finalizers": left}})
+
+    def _collect_orphans(self) -> None:
+        uids = {one["metadata"]["uid"] for one in self.api.objects.values()}
+        for place, one in list(self.api.objects.items()):
+            owners = [owner["uid"] for owner in one["metadata"].get("ownerReferences", ())]
+            if owners and not uids.intersection(owners) and place in self.api.objects:
+                self.api.remove(place)
 
     def _stamp(self) -> str:
         return self.moment.isoformat().replace("+00:00", "Z")
