@@ -79,8 +79,9 @@ def prepared_stage() -> Iterator[Stage]:
                 try:
                     yield Stage(cluster, services, job, ledger.reference)
                 finally:
-                    # While there is an operator: without one the job, and its namespace, would stay.
+                    # While there is an operator: without one the job and its savepoints would stay.
                     job.delete()
+                    cluster.kubectl("delete", "namespace", JOBS, "--timeout=180s")
         finally:
             cluster.kubectl("delete", "namespace", *made, "--ignore-not-found", "--timeout=180s")
 
