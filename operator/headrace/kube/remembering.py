@@ -5,27 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.kube.cache import CACHED, Cache
-from headrace.kube.client import Api, Object, Snapshot
+from headrace.kube.client import Object, PassesReads
 from headrace.kube.resources import Resource
 
 
 @dataclass(frozen=True)
-class RememberingApi:
-    api: Api
+class RememberingApi(PassesReads):
     cache: Cache
-
-    async def get(self, resource: Resource, namespace: str, name: str) -> Object:
-        return await self.api.get(resource, namespace, name)
-
-    async def list(
-        self,
-        resource: Resource,
-        namespace: str | None,
-        *,
-        selector: str | None = None,
-        fields: str | None = None,
-    ) -> Snapshot:
-        return await self.api.list(resource, namespace, selector=selector, fields=fields)
 
     async def create(self, resource: Resource, namespace: str, body: Object) -> Object:
         return self._remember(resource, await self.api.create(resource, namespace, body))

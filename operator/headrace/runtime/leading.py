@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headrace.kube.client import Api, Object, Snapshot
+from headrace.kube.client import Object, PassesReads
 from headrace.kube.resources import Resource
 
 
@@ -19,28 +19,14 @@ def make_sure(leads: bool) -> None:
 
 
 @dataclass(frozen=True)
-class LeadingApi:
+class LeadingApi(PassesReads):
     """The API for the leader alone: each write is preceded by a look at the clock.
 
     An act may take several writes, and a process can be paused between any two of them for as long as it
     takes another to lead. Of what it had in mind, at most the write that was under way is made then.
     """
 
-    api: Api
     leads: Callable[[], bool]
-
-    async def get(self, resource: Resource, namespace: str, name: str) -> Object:
-        return await self.api.get(resource, namespace, name)
-
-    async def list(
-        self,
-        resource: Resource,
-        namespace: str | None,
-        *,
-        selector: str | None = None,
-        fields: str | None = None,
-    ) -> Snapshot:
-        return await self.api.list(resource, namespace, selector=selector, fields=fields)
 
     async def create(self, resource: Resource, namespace: str, body: Object) -> Object:
         make_sure(self.leads())
