@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headrace_jobs.store import Store, open_store
 from headrace_jobs.store.s3_options import S3Options, spark_conf
-from tests.spark.s3server import ENVIRONMENT
+from tests.spark.checkpoint.faultproxy import FaultProxy
+from tests.spark.s3server import ENVIRONMENT, S3Server
 
 
 @dataclass(frozen=True)
@@ -34,3 +35,10 @@ def s3_place(bucket: str, options: S3Options, prefix: str = "ns/job/uid") -> Pla
         conf=spark_conf(options),
         environment=ENVIRONMENT,
     )
+
+
+def place_behind(proxy: FaultProxy, server: S3Server) -> Place:
+    """Spark goes through the proxy; the test's own look at the store goes past it."""
+    bucket = server.new_bucket()
+    behind = s3_place(bucket, server.options(endpoint=proxy.endpoint))
+    return replace(behind, store=s3_place(bucket, server.options()).store)

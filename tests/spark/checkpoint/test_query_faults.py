@@ -7,16 +7,14 @@ its tasks, and Spark that decides what an error means.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from headrace_jobs.store import open_store
 from tests.spark.checkpoint.attempts import Trial
 from tests.spark.checkpoint.faultproxy import Fault, FaultProxy, fault_proxy
 from tests.spark.checkpoint.jobs import write_input
-from tests.spark.checkpoint.places import s3_place
+from tests.spark.checkpoint.places import place_behind
 from tests.spark.checkpoint.test_s3_faults import IN_LESS_TIME
 from tests.spark.s3server import S3Server
 
@@ -49,12 +47,8 @@ def proxy(s3_server: S3Server) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def trial(s3_server: S3Server, proxy: FaultProxy, tmp_path: Path) -> Trial:
-    """Spark goes through the proxy; the test's own look at the store goes past it."""
-    bucket = s3_server.new_bucket()
-    behind = s3_place(bucket, s3_server.options(endpoint=proxy.endpoint))
-    direct = open_store(f"s3://{bucket}/ns/job/uid", s3_server.options())
     rows = write_input(tmp_path / "input", FILES)
-    return Trial(replace(behind, store=direct), tmp_path, rows, settings={"conf": QUICK})
+    return Trial(place_behind(proxy, s3_server), tmp_path, rows, settings={"conf": QUICK})
 
 
 @pytest.mark.parametrize("fault", PASSING)

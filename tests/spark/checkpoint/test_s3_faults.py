@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from headrace_jobs.store import open_store
 from tests.spark.checkpoint.faultproxy import Fault, FaultProxy, fault_proxy
 from tests.spark.checkpoint.jvmfiles import ALREADY_EXISTS, FENCED, JvmFiles, classes_in, refused
-from tests.spark.checkpoint.places import s3_place
+from tests.spark.checkpoint.places import place_behind
 from tests.spark.s3server import S3Server
 
 pytestmark = pytest.mark.full
@@ -42,11 +40,7 @@ def proxy(each_server: S3Server) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def files(proxy: FaultProxy, each_server: S3Server, s3_gateway: Any) -> JvmFiles:
-    """Writes through the proxy; the test's own look at the store goes past it."""
-    bucket = each_server.new_bucket()
-    place = s3_place(bucket, each_server.options(endpoint=proxy.endpoint))
-    direct = open_store(f"s3://{bucket}/ns/job/uid", each_server.options())
-    return JvmFiles(s3_gateway, replace(place, store=direct), run="run-1", attempt=1, extra=IN_LESS_TIME)
+    return JvmFiles(s3_gateway, place_behind(proxy, each_server), run="run-1", attempt=1, extra=IN_LESS_TIME)
 
 
 @pytest.fixture
