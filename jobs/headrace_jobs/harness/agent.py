@@ -32,8 +32,8 @@ class Served:
     """What the agent answers from. Each of them must return at once, also while the JVM hangs."""
 
     status: Callable[[], dict[str, Any]]
-    drain: Callable[[float | None], dict[str, Any]]
-    """With how long it may take, in seconds, where the caller says so."""
+    drain: Callable[[float | None, bool], dict[str, Any]]
+    """With how long it may take, in seconds, where the caller says so; and with snapshots first, or not."""
 
     metrics: Callable[[], bytes]
     scaling: Callable[[], dict[str, Any] | None]
@@ -148,15 +148,18 @@ class _Handler(BaseHTTPRequestHandler):
         return _error(HTTPStatus.BAD_REQUEST, f"the body must be decisions as JSON: {error}")
 
     def _drain(self) -> _Answer:
-        given = parse_qs(self.path.partition("?")[2]).get("timeoutSeconds")
+        given = parse_qs(self.path.partition("?")[2])
         try:
-            limit = float(given[-1]) if given else None
+            limit = float(given["timeoutSeconds"][-1]) if "timeoutSeconds" in given else None
         except ValueError:
             limit = -1.0
         # Not a number is neither above nor below.
         if limit is not None and not 0 <= limit < float("inf"):
             return _error(HTTPStatus.BAD_REQUEST, "timeoutSeconds must be a number of seconds, 0 or more")
-        return _json(self.served.drain(limit), HTTPStatus.ACCEPTED)
+        snapshots_first = given.get("snapshots", ["false"])[-1]
+        if snapshots_first not in ("true", "false"):
+            return _error(HTTPStatus.BAD_REQUEST, "snapshots must be true or false")
+        return _json(self.served.drain(limit, snapshots_first == "true"), HTTPStatus.ACCEPTED)
 
     def _activate(self, body: bytes) -> _Answer:
         try:

@@ -17,6 +17,19 @@ from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.store import StoreError, newest_claim, open_store
 from headrace_jobs.store.s3_options import options_in
 
+_STATE_STORE = "spark.sql.streaming.stateStore."
+# Spark 4.2 has stores whose snapshot lags behind make one with their next commit. It looks at these settings
+# of the session with every batch, while the queries have their own, from when they started.
+_FORCE = f"{_STATE_STORE}forceSnapshotUploadOnLag"
+_LAGS_AT_ONCE = {
+    f"{_STATE_STORE}multiplierForMinVersionDiffToLog": "1",
+    f"{_STATE_STORE}minDeltasForSnapshot": "1",
+    f"{_STATE_STORE}multiplierForMinTimeDiffToLog": "1",
+    f"{_STATE_STORE}maintenanceInterval": "1s",
+    # It warns of each store that lags: here that is no news.
+    f"{_STATE_STORE}maxLaggingStoresToReport": "0",
+}
+
 
 def check_claim_is_seen(run_file: RunFile) -> None:
     """Spark has claimed the run: what copies and saves its state must find that, or it would copy nothing."""
@@ -50,6 +63,16 @@ class CheckpointControl:
                 raise Fenced(cause.getMessage()) from None
             raise StoreUnavailable(f"{run_path} cannot be claimed: {cause.getMessage()}") from None
         check_claim_is_seen(run_file)
+
+    def want_snapshots(self) -> bool:
+        """From its next batch but one on, each state store makes a snapshot as soon as it has none that is
+        quite new. Not to be taken back; False where this Spark cannot (4.1), or the job does not want it."""
+        conf = self.session.conf
+        if not conf.isModifiable(_FORCE) or conf.get(_FORCE) != "true":
+            return False
+        for key, value in _LAGS_AT_ONCE.items():
+            conf.set(key, value)
+        return True
 
     def drain(self, timeout_seconds: float) -> bool:
         """From now on no batch begins; True when every batch that has begun can be seen in `batches`."""

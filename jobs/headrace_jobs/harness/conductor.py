@@ -32,6 +32,7 @@ from headrace_jobs.harness.endings import (
 from headrace_jobs.harness.failure import UserCode
 from headrace_jobs.harness.kept_log import store_log, within
 from headrace_jobs.harness.scratch import Scratch
+from headrace_jobs.harness.snapshots import make_snapshots
 from headrace_jobs.harness.tail import LogKeeper
 from headrace_jobs.harness.termination import Reason, Termination, write_json
 
@@ -181,10 +182,15 @@ class Conductor:
             return DrainResult()  # nothing of it is kept
         if ending.drain_seconds is None or parts.registry is None or parts.control is None:
             return DrainResult()
+        took = 0.0
+        if ending.snapshots_first:
+            took = make_snapshots(
+                parts.registry, parts.control, timeout_seconds=ending.drain_seconds, hurry=self._hurry
+            )
         return drain(
             parts.registry,
             parts.control,
-            timeout_seconds=ending.drain_seconds,
+            timeout_seconds=ending.drain_seconds - took,
             hurry=self._hurry,
             leave_out=ending.leave_out,
         )

@@ -314,10 +314,10 @@ class Driver:
     def _views(self) -> list[QueryView]:
         return self._observer.views() if self._observer else []
 
-    def _drain(self, timeout_seconds: float | None) -> dict[str, Any]:
+    def _drain(self, timeout_seconds: float | None, snapshots_first: bool) -> dict[str, Any]:
         if not self._conductor.draining:
             limit = self._run_file.drain_timeout_seconds if timeout_seconds is None else timeout_seconds
-            self._conductor.tell(DrainRequested("the agent was asked to", limit))
+            self._conductor.tell(DrainRequested("the agent was asked to", limit, snapshots_first))
         return {"uid": self._run_file.uid, "phase": "Draining"}
 
     def _activate(self, body: bytes) -> dict[str, Any]:

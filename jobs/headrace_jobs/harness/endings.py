@@ -50,6 +50,7 @@ class QueryEnd:
 class DrainRequested:
     by: str
     timeout_seconds: float
+    snapshots_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class Ending:
     failure: Failure | None = None
     drain_seconds: float | None = None
     leave_out: frozenset[str] = frozenset()
+    snapshots_first: bool = False
 
 
 def ending_for(
@@ -105,8 +107,8 @@ def ending_for(
     `rehearsing`: an application that has ended by itself is not the end, the rehearsal says what it found.
     """
     match event:
-        case DrainRequested(by, seconds):
-            return Ending(Reason.DRAINED, by, drain_seconds=seconds)
+        case DrainRequested(by, seconds, snapshots_first):
+            return Ending(Reason.DRAINED, by, drain_seconds=seconds, snapshots_first=snapshots_first)
         case BatchStuck(query, sentence):
             return Ending(
                 Reason.BATCH_STUCK, sentence, drain_seconds=FAILED_DRAIN_SECONDS, leave_out=frozenset({query})

@@ -113,6 +113,8 @@ class DrainAttempt:
     attempt: int
     uid: str
     why: str
+    # Another run loads its state at once, while nobody commits: two more batches first, with fresh snapshots.
+    snapshots_first: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -250,7 +250,14 @@ def _drain(context: Context, operation: Operation) -> Decision:
     # Written before the order is given: from here on the old run may have ended, whoever looks.
     operation = operation.model_copy(update={"step_at": operation.step_at or context.now})
     context = context.with_status(context.status.model_copy(update={"operation": operation}))
-    drain = DrainAttempt(run=attempt.run, attempt=attempt.number, uid=attempt.uid, why=operation.reason)
+    drain = DrainAttempt(
+        run=attempt.run,
+        attempt=attempt.number,
+        uid=attempt.uid,
+        why=operation.reason,
+        # Not of a version that is given up: the sooner it ends, the better.
+        snapshots_first=operation.kind == "Upgrade" and not operation.without_state,
+    )
     moving = _moving(context, operation, f"run {operation.from_run} finishes its batch", drain)
     warmly = operation.candidate is not None
     return replace(moving, recheck_at=context.now + _LOOK_SOON) if warmly else moving

@@ -31,7 +31,9 @@ class Agents(Protocol):
         """The agent's report, or None: a driver that starts, ends or is cut off does not answer."""
         ...
 
-    async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
+    async def drain(
+        self, address: AgentAddress, *, timeout_seconds: float, snapshots_first: bool = False
+    ) -> bool:
         """Whether the agent has taken the request. A driver that drains already keeps to its first limit."""
         ...
 
@@ -68,8 +70,10 @@ class HttpAgents:
         report = await self._call("GET", "/v1/status", address)
         return report if report is not None and _makes_sense(report) else None
 
-    async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
-        path = f"/v1/drain?timeoutSeconds={timeout_seconds}"
+    async def drain(
+        self, address: AgentAddress, *, timeout_seconds: float, snapshots_first: bool = False
+    ) -> bool:
+        path = f"/v1/drain?timeoutSeconds={timeout_seconds}&snapshots={json.dumps(snapshots_first)}"
         return await self._call("POST", path, address) is not None
 
     async def activate(self, address: AgentAddress, order: dict[str, Any]) -> bool:

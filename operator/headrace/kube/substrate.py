@@ -333,8 +333,10 @@ class KubeSubstrate:
         asked = self.memory.lasting(self.memory.drain_asked_at, action.uid)
         in_time = asked < timedelta(seconds=limit) + _DRAIN_GRACE
         address = agent_address(job, pod)
-        if in_time and address and await self.agents.drain(address, timeout_seconds=limit):
-            return
+        if in_time and address:
+            snapshots_first = action.snapshots_first
+            if await self.agents.drain(address, timeout_seconds=limit, snapshots_first=snapshots_first):
+                return
         # It has no agent yet, or does not do as it is told: the kubelet's signal says the same, and insists.
         await self._delete(job, pod)
 

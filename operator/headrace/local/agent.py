@@ -18,8 +18,9 @@ class AgentClient:
     def status(self) -> dict[str, Any] | None:
         return self._call("GET", "/v1/status")
 
-    def drain(self, *, timeout_seconds: float) -> bool:
-        return self._call("POST", f"/v1/drain?timeoutSeconds={timeout_seconds}") is not None
+    def drain(self, *, timeout_seconds: float, snapshots_first: bool = False) -> bool:
+        path = f"/v1/drain?timeoutSeconds={timeout_seconds}&snapshots={json.dumps(snapshots_first)}"
+        return self._call("POST", path) is not None
 
     def activate(self, order: dict[str, Any]) -> bool:
         return self._call("POST", "/v1/activate", order) is not None

@@ -165,7 +165,10 @@ class Drivers:
         if child.drain_asked_at is None:
             child.drain_asked_at = now
             agent = _agent(DriverProcess.read(files.process), child)
-            if agent is None or not agent.drain(timeout_seconds=job.spec.drain_timeout.seconds):
+            limit = job.spec.drain_timeout.seconds
+            if agent is None or not agent.drain(
+                timeout_seconds=limit, snapshots_first=action.snapshots_first
+            ):
                 child.process.send_signal(signal.SIGTERM)  # it has no agent yet; a signal says the same
         elif now - child.drain_asked_at > job.spec.drain_timeout.seconds + KILL_GRACE_SECONDS:
             self._kill(files)

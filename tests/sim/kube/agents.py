@@ -39,6 +39,7 @@ class FakeAgents:
     ring: dict[str, Any] = field(default_factory=dict)
     # How long a drain may take, each time that one was asked for.
     drain_limits: list[float] = field(default_factory=list)
+    snapshots_first: list[bool] = field(default_factory=list)
     # Every order to take over that was taken.
     orders: list[dict[str, Any]] = field(default_factory=list)
 
@@ -69,11 +70,14 @@ class FakeAgents:
         self.orders.append(order)
         return True
 
-    async def drain(self, address: AgentAddress, *, timeout_seconds: float) -> bool:
+    async def drain(
+        self, address: AgentAddress, *, timeout_seconds: float, snapshots_first: bool = False
+    ) -> bool:
         agent = self.by_uid.get(address.uid)
         if agent is None or agent.deaf:
             return False
         self.drain_limits.append(timeout_seconds)
+        self.snapshots_first.append(snapshots_first)
         agent.drains, agent.phase = True, "Draining"
         return True
 

@@ -198,8 +198,10 @@ def test_on_a_lost_node_nothing_is_started_beside_it():
 
 def test_it_is_drained_like_any_driver():
     cluster = becomes(running(), "--x")
+    assert cluster.agents.snapshots_first == [True], "who takes over loads the state while nobody commits"
     cluster.edit(suspend=True)
     cluster.settle()
+    assert cluster.agents.snapshots_first == [True, False]
     assert cluster.status.state == "Suspended"
     assert cluster.live_drivers() == []
     cluster.edit(suspend=False)

@@ -32,8 +32,8 @@ def kept():
 
 @pytest.fixture(scope="module")
 def port(asked, kept):
-    def drain(limit):
-        asked.append(limit)
+    def drain(limit, snapshots_first):
+        asked.append((limit, snapshots_first))
         return {"phase": "Draining"}
 
     served = Served(
@@ -75,6 +75,7 @@ def call(port, method, path, headers, body=None):
         ("GET", "/v1/status", GOOD, 200),
         ("POST", "/v1/drain", GOOD, 202),
         ("POST", "/v1/drain?timeoutSeconds=0.5", GOOD, 202),
+        ("POST", "/v1/drain?snapshots=maybe", GOOD, 400),
         ("POST", "/v1/drain?timeoutSeconds=soon", GOOD, 400),
         ("POST", "/v1/drain?timeoutSeconds=-1", GOOD, 400),
         ("POST", "/v1/drain?timeoutSeconds=nan", GOOD, 400),
@@ -120,7 +121,13 @@ def test_a_drain_may_be_asked_for_again_and_a_body_does_no_harm(port, drains):
 def test_a_drain_may_be_given_a_limit(port, drains):
     for query in ("", "?timeoutSeconds=90", "?timeoutSeconds=0.5"):
         assert call(port, "POST", f"/v1/drain{query}", GOOD)[0] == 202
-    assert drains == [None, 90, 0.5]
+    assert drains == [(None, False), (90, False), (0.5, False)]
+
+
+def test_a_drain_may_make_snapshots_first(port, drains):
+    for query in ("?snapshots=true&timeoutSeconds=90", "?snapshots=false"):
+        assert call(port, "POST", f"/v1/drain{query}", GOOD)[0] == 202
+    assert drains == [(90, True), (None, False)]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ REPORT = {"phase": "Running", "queries": [{"name": "q", "active": True}]}
 
 
 @pytest.fixture
-def limits() -> list[float | None]:
+def limits() -> list[tuple[float | None, bool]]:
     """How long drains may take, as the agent was told."""
     return []
 
@@ -30,9 +30,9 @@ def said() -> dict:
 
 
 @pytest.fixture
-def port(said: dict, limits: list[float | None]) -> Iterator[int]:
-    def drain(limit: float | None) -> dict:
-        limits.append(limit)
+def port(said: dict, limits: list[tuple[float | None, bool]]) -> Iterator[int]:
+    def drain(limit: float | None, snapshots_first: bool) -> dict:
+        limits.append((limit, snapshots_first))
         return {"phase": "Draining"}
 
     def keep(news: dict) -> None:
@@ -58,14 +58,16 @@ def asked(port: int, *, uid: str = UID, tokens: AgentTokens = TOKENS) -> tuple:
         async with aiohttp.ClientSession() as session:
             agents = HttpAgents(session, tokens, port)
             address = AgentAddress("127.0.0.1", uid)
-            return await agents.status(address), await agents.drain(address, timeout_seconds=90.5)
+            return await agents.status(address), await agents.drain(
+                address, timeout_seconds=90.5, snapshots_first=True
+            )
 
     return asyncio.run(ask())
 
 
-def test_the_right_token_and_uid_are_answered(port: int, limits: list[float | None]):
+def test_the_right_token_and_uid_are_answered(port: int, limits: list[tuple[float | None, bool]]):
     assert asked(port) == (REPORT, True)
-    assert limits == [90.5]
+    assert limits == [(90.5, True)]
 
 
 @pytest.mark.parametrize(
