@@ -16,6 +16,13 @@ Object = dict[str, Any]
 # Short-lived JVMs on a small machine: the optimising compiler would cost more than it gives.
 _QUICK_JVM = "-XX:TieredStopAtLevel=1"
 
+# The smallest stream there is: rows that the clock makes, and nobody keeps.
+TICKS = """
+from pyspark.sql import SparkSession
+ticks = SparkSession.builder.getOrCreate().readStream.format("rate").load()
+ticks.writeStream.queryName("ticks").format("noop").start().awaitTermination()
+"""
+
 
 def edited(code: str, old: str, new: str) -> str:
     """Another version of a job's code. An edit that hits nothing, or more than it means, is a mistake."""

@@ -3,6 +3,7 @@
 None of these comes to start Spark: a driver's container that runs is proof enough, and the job is deleted.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.cluster.api import Api
 from tests.e2e.conftest import CRAMPED
+from tests.e2e.quotas import pods_at_most
 from tests.e2e.services import BUCKET, Services
 from tests.e2e.streamjobs import Job, Object, a_spec
 
@@ -91,11 +93,9 @@ def test_no_node_that_will_have_it(starting: Callable[..., Job]):
 
 
 def test_a_quota_that_is_used_up(starting: Callable[..., Job], api: Api):
-    quota = f"/api/v1/namespaces/{CRAMPED}/resourcequotas/pods"
-    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "pods"}}
-    api.apply(quota, {**body, "spec": {"hard": {"pods": "0"}}}).need()
-    with starting("no-quota", namespace=CRAMPED) as job:
-        message = job.wait_reason("QuotaExceeded")
-        assert "exceeded quota" in message
-        api.delete(quota).need()
+    with contextlib.ExitStack() as cleaned_up:
+        with pods_at_most(api, CRAMPED, 0):
+            job = cleaned_up.enter_context(starting("no-quota", namespace=CRAMPED))
+            message = job.wait_reason("QuotaExceeded")
+            assert "exceeded quota" in message
         job.wait(job.live_drivers, what="a driver that runs", seconds=180)

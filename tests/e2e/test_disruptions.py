@@ -15,8 +15,9 @@ from tests.e2e.conftest import CRAMPED
 from tests.e2e.install import NAMESPACE, Installed
 from tests.e2e.kafka_counts import COUNT_BY_KEY, Topic, spec_for
 from tests.e2e.nodes import own_nodes
+from tests.e2e.quotas import pods_at_most
 from tests.e2e.services import Services, rather_on
-from tests.e2e.streamjobs import Job, Object, a_spec
+from tests.e2e.streamjobs import TICKS, Job, Object, a_spec
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1200, func_only=True)]
 
@@ -41,11 +42,6 @@ while not query.awaitTermination(5):
 MISSING_TABLE = """
 from pyspark.sql import SparkSession
 SparkSession.builder.getOrCreate().table("prices").show()
-"""
-TICKS = """
-from pyspark.sql import SparkSession
-ticks = SparkSession.builder.getOrCreate().readStream.format("rate").load()
-ticks.writeStream.queryName("ticks").format("noop").start().awaitTermination()
 """
 
 
@@ -266,19 +262,15 @@ def test_code_that_raises_is_stalled_with_sparks_error_class_and_tried_on(
 def test_executors_that_a_quota_refuses_are_a_reason(
     job_named: Callable[..., Job], services: Services, api: Api
 ):
-    quota = f"/api/v1/namespaces/{CRAMPED}/resourcequotas/pods"
-    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "pods"}}
-    api.apply(quota, {**body, "spec": {"hard": {"pods": "1"}}}).need()
     alone = job_named("alone", namespace=CRAMPED)
     alone.write_code("alone-code", TICKS)
-    alone.apply(a_spec(services, code="alone-code"))
     try:
-        message = alone.wait_reason("QuotaExceeded", seconds=240)
-        assert "without an executor" in message and "exceeded quota" in message
-        assert alone.live_drivers() != []
-        api.delete(quota).need()
+        with pods_at_most(api, CRAMPED, 1):
+            alone.apply(a_spec(services, code="alone-code"))
+            message = alone.wait_reason("QuotaExceeded", seconds=240)
+            assert "without an executor" in message and "exceeded quota" in message
+            assert alone.live_drivers() != []
         # The controller of StatefulSets has waited longer with each refusal.
         alone.wait_ready(seconds=600)
     finally:
-        api.delete(quota)
         alone.delete()
