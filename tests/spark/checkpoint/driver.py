@@ -25,7 +25,8 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 @dataclass(frozen=True)
 class Spec:
-    """What the process is told. `kill` names a point in a batch at which it kills itself, hard."""
+    """What the process is told. `kill` names a point in a batch at which it kills itself, hard; `freeze` one
+    at which it stands still until somebody wakes it."""
 
     run_uri: str
     attempt: int
@@ -38,6 +39,7 @@ class Spec:
     master: str = "local[1]"
     conf: dict[str, str] = field(default_factory=dict)
     kill: tuple[str, int] | None = None
+    freeze: tuple[str, int] | None = None
     actions: int = 1
     fail_first_task: bool = False
     slow_first_task: bool = False
@@ -87,15 +89,15 @@ class Sink:
         self._poison = Path(spec.output) / "poison"
 
     def __call__(self, frame: Any, batch: int) -> None:
-        self._die_at("after-offsets", batch)
+        self._reach("after-offsets", batch)
         if self._spec.kill == ("after-one-changelog", batch):
             self._poison.touch()
         for _ in range(self._spec.actions - 1):
             frame.count()
         rows = sorted([list(row) for row in frame.collect()], key=json.dumps)
-        self._die_at("after-state", batch)
+        self._reach("after-state", batch)
         self._keep(rows, batch)
-        self._die_at("after-sink", batch)
+        self._reach("after-sink", batch)
 
     def _keep(self, rows: list[list[Any]], batch: int) -> None:
         self._log("calls", {"batch": batch, "attempt": self._spec.attempt})
@@ -110,10 +112,11 @@ class Sink:
         with (self._directory / name).open("a") as log:
             log.write(json.dumps(record) + "\n")
 
-    def _die_at(self, point: str, batch: int) -> None:
-        if self._spec.kill == (point, batch):
-            os.kill(self._jvm_pid, signal.SIGKILL)
-            os.kill(os.getpid(), signal.SIGKILL)
+    def _reach(self, point: str, batch: int) -> None:
+        for reached, how in ((self._spec.kill, signal.SIGKILL), (self._spec.freeze, signal.SIGSTOP)):
+            if reached == (point, batch):
+                os.kill(self._jvm_pid, how)
+                os.kill(os.getpid(), how)
 
 
 def with_faults(spec: Spec, frame: Any, jvm_pid: int) -> Any:
@@ -166,8 +169,8 @@ def split(spark: Any, spec: Spec) -> None:
 
 def main(path: str) -> None:
     told = json.loads(Path(path).read_text())
-    told["kill"] = tuple(told["kill"]) if told["kill"] else None
-    spec = Spec(**told)
+    points = {name: tuple(told[name]) for name in ("kill", "freeze") if told[name]}
+    spec = Spec(**(told | points))
     spark = session(spec)
     jvm_pid = spark._jvm.java.lang.ProcessHandle.current().pid()
     (Path(spec.output) / f"pids-{spec.attempt}").write_text(json.dumps([os.getpid(), jvm_pid]))
