@@ -2,6 +2,7 @@
 
 import json
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from tests.e2e.streamjobs import Job, a_spec
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800, func_only=True)]
 
 MOST, OBJECTIVE_SECONDS = 3, 60
+# How long the rows go on after what was waited for.
+STEP_SECONDS = 20
 # Each row takes its core 20 ms, and next to no CPU: three executors are three times as fast on any machine.
 SLOW_COUNT = """
 import sys
@@ -67,10 +70,22 @@ def job(job_named: Callable[..., Job], services: Services, topic: Topic) -> Job:
 
 @contextmanager
 def load(topic: Topic, *, rate: float, seconds: float) -> Iterator[None]:
-    """Rows come meanwhile; whoever leaves waits for the last of them, and hears if they did not come."""
+    """Rows come for so long at least, and until what is waited for meanwhile has come: a slow machine takes
+    longer, and without rows there is no batch. Whoever leaves waits for the last of them, and hears if they
+    did not come."""
+    seen = threading.Event()
+
+    def produce() -> None:
+        topic.produce(int(rate * seconds), rate=rate)
+        while not seen.is_set():
+            topic.produce(int(rate * STEP_SECONDS), rate=rate)
+
     with ThreadPoolExecutor(max_workers=1) as pool:
-        producing = pool.submit(topic.produce, int(rate * seconds), rate=rate)
-        yield
+        producing = pool.submit(produce)
+        try:
+            yield
+        finally:
+            seen.set()
         producing.result()
 
 

@@ -20,7 +20,8 @@ from tests.spark.checkpoint.jobs import JOBS, Row, outcome, write_input
 from tests.spark.checkpoint.places import Place
 from tests.spark.s3server import die_with_parent
 
-ATTEMPT_SECONDS = 180
+# A store that stalls is waited for again and again before it is given up: three minutes on a quiet machine.
+ATTEMPT_SECONDS = 400
 ROOT = Path(__file__).parents[3]
 
 
