@@ -26,8 +26,9 @@ OTHER = edited(TICKS, '.format("rate")', '.format("rate").option("rowsPerSecond"
 def job(job_named: Callable[..., Job], services: Services) -> Iterator[Job]:
     cramped = job_named("cramped", namespace=CRAMPED)
     cramped.write_code(CODE, TICKS)
-    upgrade = {"strategy": "Rehearsed", "verifyWindow": "15s", "startTimeout": "45s"}
-    cramped.apply(a_spec(services, code=CODE, upgrade=upgrade))
+    upgrade = {"strategy": "Rehearsed", "verifyWindow": "15s", "startTimeout": "5m"}
+    # Not a keeper's pod for a savepoint either: there is no room for one in the last test.
+    cramped.apply(a_spec(services, code=CODE, upgrade=upgrade, savepoints={"onUpgrade": False}))
     cramped.wait_ready(seconds=400)
     wait_stable(cramped, 1)
     yield cramped
@@ -53,13 +54,13 @@ def is_untouched(job: Job, incumbent: Object) -> bool:
 
 
 def test_one_whose_image_cannot_be_pulled_is_refused(job: Job, incumbent: Object):
-    job.edit({"image": NO_SUCH_IMAGE})
+    job.edit({"image": NO_SUCH_IMAGE, "upgrade": {"startTimeout": "45s"}})
     job.wait_reason("RehearsalFailed", kind="Stalled", seconds=240)
     told = job.condition("Rehearsed")
     assert told["status"] == "False"
     assert NO_SUCH_IMAGE in told["message"]
     assert is_untouched(job, incumbent)
-    job.edit({"image": None})
+    job.edit({"image": None, "upgrade": {"startTimeout": "5m"}})
     job.wait(lambda: job.condition("Stalled").get("status") == "False", what="no complaint", seconds=120)
     assert is_untouched(job, incumbent)
 

@@ -135,10 +135,11 @@ def _unseen(context: Context, operation: Operation, candidate: Candidate) -> Dec
     if candidate.state == "Started":
         return _again(context, operation, candidate, "the candidate is gone without a trace")
     problem, waited = context.observed.candidate_problem, _since(context, candidate)
-    if problem is not None and problem.reason in _NO_ROOM_REASONS and waited >= _NO_ROOM:
-        return _without(operation, problem)
     limit = context.job.spec.upgrade.start_timeout
-    if problem is not None and waited >= timedelta(seconds=limit.seconds):
+    start_limit = timedelta(seconds=limit.seconds)
+    if problem is not None and _lacks_room(problem, waited, start_limit):
+        return _without(operation, problem)
+    if problem is not None and waited >= start_limit:
         message = f"its driver could not be started within {limit}: {problem.message}"
         return _refuse(context, operation, Problem(problem.reason, message))
     message = problem.message if problem is not None else f"run {operation.to_run} is to be rehearsed"
@@ -157,7 +158,7 @@ def _under_way(
     policy, waited = context.job.spec.upgrade, _since(context, candidate)
     start_limit = timedelta(seconds=policy.start_timeout.seconds)
     waiting = seen.waiting
-    if waiting is not None and waiting.reason in _NO_ROOM_REASONS and waited >= _NO_ROOM:
+    if waiting is not None and _lacks_room(waiting, waited, start_limit):
         return _without(operation, waiting)
     if not seen.running:
         if waited >= start_limit:
@@ -224,6 +225,11 @@ def meanwhile(context: Context, message: str, *actions: StartCandidate | PinRun)
         facts = (*(fact for fact in facts if fact.type != "Reconciling"), telling)
     look_at = min(filter(None, (decision.recheck_at, context.now + _LOOK_AGAIN)))
     return replace(decision, facts=facts, actions=(*decision.actions, *actions), recheck_at=look_at)
+
+
+def _lacks_room(problem: Problem, waited: timedelta, start_limit: timedelta) -> bool:
+    """It is not the version's fault, however little time it has to start."""
+    return problem.reason in _NO_ROOM_REASONS and waited >= min(_NO_ROOM, start_limit)
 
 
 def _without(operation: Operation, problem: Problem) -> Through:

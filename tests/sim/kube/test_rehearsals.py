@@ -145,8 +145,9 @@ def test_without_room_for_its_executors_it_takes_over_cold():
     assert "0/3 nodes" in cluster.status.condition("Rehearsed").message
 
 
-def test_a_quota_that_leaves_no_room_for_both_is_no_obstacle():
-    cluster = running()
+@pytest.mark.parametrize("start_timeout", ["10m", "30s"])
+def test_a_quota_that_leaves_no_room_for_both_is_no_obstacle(start_timeout: str):
+    cluster = running(upgrade={"strategy": "Rehearsed", "startTimeout": start_timeout})
     create = cluster.api.create
 
     async def full(resource, namespace, body):
