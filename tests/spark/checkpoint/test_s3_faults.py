@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -64,6 +65,26 @@ def test_a_rival_is_one_also_when_an_answer_was_lost(driver: JvmFiles, proxy: Fa
         stream.close()
     stream.cancel()
     assert driver.place.store.get(ENTRY) == b"theirs"
+
+
+def test_a_write_that_took_long_is_followed_by_another_look_for_a_successor(
+    driver: JvmFiles, proxy: FaultProxy
+) -> None:
+    rule = proxy.on(PUT_ENTRY, Fault.STALL)
+    stream = driver.begin(ENTRY, b"late")
+
+    def claimed_meanwhile() -> None:
+        while rule.hits == 0:  # it has looked, and its write is under way
+            time.sleep(0.01)
+        driver.place.store.put("run-1/_attempts/2", b"{}")
+
+    with ThreadPoolExecutor(1) as pool:
+        claiming = pool.submit(claimed_meanwhile)
+        with refused(FENCED):
+            stream.close()
+        claiming.result()
+    stream.cancel()
+    assert driver.place.store.get(ENTRY) == b"late", "cancelled is what was not written"
 
 
 def test_the_same_driver_is_its_own_rival_when_it_writes_an_entry_twice(driver: JvmFiles) -> None:

@@ -152,6 +152,9 @@ public class HeadraceCheckpointFileManager implements CheckpointFileManager {
 
     /** Where a write passes the two gates, as late as possible: between them and the file there is one call. */
     static final class GatedStream extends CheckpointFileManager.CancellableFSDataOutputStream {
+        /** No successor starts, and gets so far that it purges, in less. */
+        private static final long LONG_WRITE_NANOS = 1_000_000_000L;
+
         private final PendingFile file;
         private final LogEntry entry;
         private final RunFence fence;
@@ -169,6 +172,7 @@ public class HeadraceCheckpointFileManager implements CheckpointFileManager {
             if (ended) {
                 return;
             }
+            long began = System.nanoTime();
             if (entry.beginsBatch()) {
                 CheckpointControl.enter(entry.path());
                 try {
@@ -180,6 +184,10 @@ public class HeadraceCheckpointFileManager implements CheckpointFileManager {
                 publish();
             }
             ended = true;
+            if (System.nanoTime() - began > LONG_WRITE_NANOS) {
+                // It may have been frozen between the look and the write, and let through: no batch runs then.
+                lookForSuccessor();
+            }
         }
 
         @Override
@@ -196,10 +204,14 @@ public class HeadraceCheckpointFileManager implements CheckpointFileManager {
             }
         }
 
-        private void publish() throws IOException {
+        private void lookForSuccessor() throws IOException {
             if (fence != null && entry.isLogged()) {
                 fence.check();
             }
+        }
+
+        private void publish() throws IOException {
+            lookForSuccessor();
             flush();
             try {
                 file.publish();
