@@ -66,12 +66,13 @@ def _panel(trace: str, entries: dict[str, Entry], x: float, y: float) -> list[st
         if late != 0.5:
             parts.append(_text(x - 6, up(late) + 4, f"{late:g} %", 10, anchor="end"))
     parts.append(_text(x + SIZE / 2, y + SIZE + 32, "cost / oracle", 11, anchor="middle"))
-    drawn = sorted(entries.values(), key=lambda one: one.scaler == OURS)
+    shown = [one for one in entries.values() if one.scaler in COLORS]
+    drawn = sorted(shown, key=lambda one: one.scaler == OURS)
     parts += [
         _dot(
             right(one.cost_over_oracle.mean),
             up(one.over_objective_pct.mean),
-            COLORS.get(one.scaler, "#999999"),
+            COLORS[one.scaler],
             one.scaler == OURS,
         )
         for one in drawn

@@ -4,8 +4,6 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from bench.autoscale.__main__ import calmer
-from bench.autoscale.contest import Entry, Spread
 from bench.autoscale.mishaps import LOAD, MISHAPS, Mishap
 
 from headrace.core.autoscale import Decision, Reason
@@ -123,34 +121,3 @@ def test_what_was_read_before_a_change_stays_where_it_was():
     partitions.change([0.5, 0.5], 200.0)
     assert partitions.offsets(150.0) == pytest.approx([95, 55])
     assert partitions.shares == [0.5, 0.5]
-
-
-def an_entry(name: str, *, late: float, actions: float, hours: float = 10.0) -> Entry:
-    nothing = Spread(0.0, 0.0)
-    return Entry(
-        scaler=name,
-        results=[],
-        cost_over_oracle=nothing,
-        executor_hours=Spread(hours, 0.0),
-        over_objective_pct=Spread(late, 0.0),
-        lag_p99_seconds=nothing,
-        actions_per_hour=Spread(actions, 0.0),
-        data_loss_events=0,
-        recovery_seconds=None,
-    )
-
-
-@pytest.mark.parametrize(
-    ("peer", "is_calmer"),
-    [
-        ({"late": 0.0, "actions": 1.0}, True),
-        ({"late": 0.0, "actions": 1.0, "hours": 99.0}, True),
-        ({"late": 0.6, "actions": 1.0}, False),
-        ({"late": 0.0, "actions": 3.0}, False),
-    ],
-    ids=["fewer actions", "fewer, at a price", "fewer, but late", "as many"],
-)
-def test_a_peer_is_calmer_that_keeps_the_objective_with_fewer_actions(peer, is_calmer):
-    ours, static = an_entry("headrace", late=0.0, actions=3.0), an_entry("static-peak", late=0.0, actions=0.0)
-    entries = {one.scaler: one for one in (ours, static, an_entry("peer", **peer))}
-    assert (calmer(entries) == ["peer"]) is is_calmer
