@@ -17,7 +17,6 @@ from headrace.kube.agent import AgentTokens
 from headrace.kube.cache import Cache
 from headrace.kube.errors import ApiError
 from headrace.kube.memory import Memory
-from headrace.kube.remembering import RememberingApi
 from headrace.kube.savepoint_substrate import SavepointSubstrate
 from headrace.kube.substrate import KubeSubstrate
 from headrace.runtime.events import EventRecorder
@@ -55,7 +54,7 @@ class FakeCluster(FakeKubernetes):
     def new_operator(self) -> Reconciler:
         """A fresh process: it knows nothing but what it can read."""
         cache = Cache()
-        api = RememberingApi(LeadingApi(self.api, lambda: self.leads), cache)
+        api = LeadingApi(self.api, lambda: self.leads, cache)
         # What lasts is measured by a clock that is never put right.
         memory = Memory(clock=lambda: self.moment.timestamp())  # noqa: PLW0108 (it moves)
         substrate = KubeSubstrate(api, self.agents, AgentTokens(b"key" * 8), PLATFORM, cache, memory)
