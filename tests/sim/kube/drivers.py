@@ -1,6 +1,6 @@
 """The driver pods of a fake cluster: attempts, and candidates, which may become attempts.
 
-What a driver does is in its first argument, as in the name of the code in tests/sim/world.py.
+What a driver does is in its first argument, as in the name of the code in tests/sim/workloads.py.
 """
 
 from __future__ import annotations
