@@ -219,3 +219,8 @@ class FakeKubernetes:
 
     def pins(self) -> list[str]:
         return [name for name, one in self.api.of(CONFIG_MAPS).items() if "spec.json" in one["data"]]
+
+
+def runs(cluster: FakeKubernetes) -> list[tuple[int, int]]:
+    """The attempts that have started: (run, attempt)."""
+    return [(run, attempt) for run, attempt, _ in cluster.started]

@@ -21,13 +21,6 @@ DRIVER: Place = (PODS.plural, NAMESPACE, f"{JOB}-r1-a1")
 ALL = (JOB_LABEL, ROLE_LABEL, RUN_LABEL, ATTEMPT_LABEL, EPOCH_LABEL)
 
 
-@pytest.fixture
-def running() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.settle()
-    return cluster
-
-
 def labels(cluster: FakeCluster, place: Place = DRIVER) -> dict[str, str]:
     return dict(cluster.api.objects[place]["metadata"]["labels"])
 
