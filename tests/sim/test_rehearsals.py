@@ -3,10 +3,11 @@
 import pytest
 
 from headrace.core.model import AttemptPhase, Code, CodeProblem, Ended, Ending, RollbackRequest
+from tests.sim.stream import INCOMPATIBLE
 from tests.sim.upgrades import becomes, condition, is_exact, is_quiet
 from tests.sim.upgrades import rehearsing as running
 from tests.sim.upgrades import tick_rehearsing as tick
-from tests.sim.world import INCOMPATIBLE, OperatorKilled
+from tests.sim.world import OperatorKilled
 
 FOUND = ["crash", "crash-after-0", "other-meaning", "unfit", "slow", "never", "no-rights"]
 

@@ -2,10 +2,6 @@
 
 The operator here is the real loop in small: look, plan, write the status, act. It can be killed after any
 write or act; its successor has nothing but the status and what it can see.
-
-What a driver does is in the name of its code: `crash` (at its start), `crash-after-2` (batches), `never`
-(starts), `hang` (in its first batch), `other-state` (writes state that only such code can read). All else
-works.
 """
 
 from __future__ import annotations
@@ -14,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace.api import StreamJobSpec, StreamJobStatus
+from headrace.api import StreamJobSpec
 from headrace.core import verification
 from headrace.core.actions import (
     Action,
@@ -50,12 +46,9 @@ from headrace.core.plan import plan
 from headrace.core.reports import seeded_queries
 from headrace.core.start import awaited_savepoint
 from headrace_jobs.store import seed_after_trial, seed_run
-from tests.sim.drivers import REHEARSALS, Driver, Rehearser
-from tests.sim.stream import INCOMPATIBLE, Stream
+from tests.sim.drivers import Driver, Rehearser
+from tests.sim.workloads import Workloads
 
-# As many as a driver makes before a test goes on.
-_BATCHES = 3
-_AWAY = Ended(ending=Ending.QUERY_FAILED, error_class="TimeoutException", message="no broker answers")
 EPOCH_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -64,24 +57,11 @@ class OperatorKilled(Exception):
 
 
 @dataclass
-class World:
-    job: Job
-    status: StreamJobStatus = field(default_factory=StreamJobStatus)
+class World(Workloads):
     code: Code | CodeProblem = field(default_factory=lambda: Code("code-1"))
     now: datetime = EPOCH_START
-    drivers: list[Driver] = field(default_factory=list)
-    candidates: list[Rehearser] = field(default_factory=list)
-    # No node has room for a candidate beside the driver.
-    full: bool = False
-    # How the next candidates end, instead of what their code does.
-    rehearsals_end: list[Ended] = field(default_factory=list)
-    # Runs that a candidate has copied the state for: the operator does not see that.
-    copied: dict[int, int] = field(default_factory=dict)  # to_run -> from_run
     # A savepoint before the upgrade, as the spec asks for it, does not come to an end.
     held_by_savepoint: bool = False
-    # Why candidates cannot copy.
-    copy_problem: str | None = None
-    pinned: dict[int, PinnedRun] = field(default_factory=dict)
     seeds: dict[int, tuple[int, str | None]] = field(default_factory=dict)  # to_run -> (from_run, from_uid)
     seeded_queries: dict[int, tuple[SeededQuery, ...]] = field(default_factory=dict)
     seed_problem: str | None = None
@@ -89,15 +69,12 @@ class World:
     restored: dict[int, tuple[str, str, str | None]] = field(default_factory=dict)
     savepoints: dict[str, ObservedSavepoint] = field(default_factory=dict)
     earlier: EarlierLineage | None = None
-    stream: Stream = field(default_factory=Stream)
     # That of the image that drivers start with.
     spark_version: str = "4.2.1"
     # What waited for the batches of each run, if anybody knew.
     waited: dict[int, tuple[int, ...]] = field(default_factory=dict)
     # What agents tell of batches, rates and sinks.
     figures: dict[str, Any] = field(default_factory=dict)
-    # No driver can read its sources: queries fail, whatever the code.
-    sources_away: bool = False
     recheck_at: datetime | None = None
     said: list[str] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
@@ -295,53 +272,6 @@ class World:
         self.drivers.append(Driver(action.run, action.attempt, action.epoch, order=action))
         return True
 
-    def _take_over(self, driver: Driver, order: ActivateCandidate) -> bool:
-        """It copies what is new of the state; whether it has, and is about to begin."""
-        if driver.refusal:
-            return False
-        if driver.copied:
-            return True
-        source = self.status.run.attempt.activation.from_run
-        last = self.stream.last(f"run-{source}")
-        if self.copy_problem is not None:
-            driver.refusal = f"StoreUnavailable: {self.copy_problem}"
-        elif last.pending and not order.accept_pending:
-            driver.refusal = "PendingBatch: batch 4 of query q has begun and not ended"
-        else:
-            seed_run(self.stream.store, f"run-{source}", f"run-{driver.run}")
-            self.copied[driver.run], driver.copied = source, True
-        return False
-
-    def rehearse(self) -> bool:
-        """One step of a candidate that lives; whether it did anything."""
-        candidate = next((c for c in self.candidates if c.ended is None and not c.standby), None)
-        if candidate is None:
-            return False
-        code = self.pinned[candidate.run].code
-        if self.full or code.startswith("never"):
-            reason = "Unschedulable" if self.full else "ImagePullBackOff"
-            candidate.waiting = Problem(reason, "0/3 nodes" if self.full else "no such image")
-            return False
-        if not candidate.running:
-            candidate.running = True
-        elif self.sources_away:
-            candidate.ended = _AWAY
-        elif self.rehearsals_end:
-            candidate.ended = self.rehearsals_end.pop(0)
-        elif code in REHEARSALS or candidate.repartition or not self.job.spec.upgrade.standby.enabled:
-            candidate.ended = REHEARSALS.get(code, Ended(ending=Ending.REHEARSED))
-        else:
-            candidate.standby = True
-        return True
-
-    def candidate_ends(self, ending: Ending) -> None:
-        """Whoever waits, or is about to take over."""
-        for candidate in self.candidates:
-            candidate.ended = candidate.ended or Ended(ending=ending)
-        for driver in self.drivers:
-            if driver.live and driver.order is not None and driver.phase is AttemptPhase.STARTING:
-                self.driver_ends(ending)
-
     def _start(self, action: StartAttempt) -> bool:
         if any((d.run, d.number) == (action.run, action.attempt) for d in self.drivers):
             return False  # a name is used once
@@ -359,70 +289,6 @@ class World:
         return True
 
     # ---- what befalls it ----------------------------------------------------------------------------
-
-    @property
-    def driver(self) -> Driver | None:
-        return next((d for d in self.drivers if d.live), None)
-
-    def driver_runs(self) -> None:
-        """It comes up, or does what its code does instead."""
-        driver = self.driver
-        if driver is None or driver.phase is not AttemptPhase.STARTING:
-            return
-        code, run = self.pinned[driver.run].code, f"run-{driver.run}"
-        if code.startswith("never") or (driver.order and not self._take_over(driver, driver.order)):
-            return
-        self.stream.begin(run)
-        wanted = self.pinned[driver.run].spec.state.partitions
-        if driver.repartition and not self.stream.split(run, wanted):
-            self.driver_ends(Ending.REFUSED, "a batch has begun", error_class="CannotRepartition")
-        elif self.sources_away:
-            driver.phase, driver.ended = AttemptPhase.ENDED, _AWAY
-        elif code == "crash":
-            self.driver_ends(Ending.APPLICATION_ERROR, "ModuleNotFoundError: No module named 'oops'")
-        elif not self.stream.can_read(run, _state_format(code)):
-            self.driver_ends(Ending.QUERY_FAILED, "the state does not fit", error_class=INCOMPATIBLE)
-        else:
-            driver.phase = AttemptPhase.RUNNING
-
-    def driver_works(self) -> bool:
-        """One batch of the driver that runs; whether it did anything."""
-        driver = self.driver
-        if driver is None or driver.phase is not AttemptPhase.RUNNING or driver.hangs:
-            return False
-        code, run = self.pinned[driver.run].code, f"run-{driver.run}"
-        wanted = self.pinned[driver.run].spec.state.partitions
-        crashes_after = int(code.removeprefix("crash-after-")) if code.startswith("crash-after-") else None
-        if code.startswith("hang"):
-            self.stream.batch(run, size=_size(code), until="offsets", partitions=wanted)
-            driver.hangs = True
-        elif driver.batches == crashes_after:
-            self.stream.batch(run, size=_size(code), until="sink", partitions=wanted)
-            self.driver_ends(Ending.QUERY_FAILED, "KeyError: 'price'")
-        elif driver.batches < _BATCHES:
-            kind = _state_format(code)
-            self.stream.batch(run, size=_size(code), state_format=kind, partitions=wanted)
-            driver.batches += 1
-        else:
-            return False
-        return True
-
-    def driver_ends(
-        self,
-        ending: Ending,
-        message: str = "",
-        at: datetime | None = None,
-        error_class: str | None = None,
-    ) -> None:
-        if (driver := self.driver) is not None:
-            driver.phase = AttemptPhase.ENDED
-            driver.ended = Ended(ending=ending, message=message, at=at, error_class=error_class)
-
-    def drains_finish(self) -> None:
-        for driver in self.drivers:
-            if driver.live and driver.drain_asked:
-                driver.phase = AttemptPhase.ENDED
-                driver.ended = Ended(ending=Ending.DRAINED)
 
     def edit(self, **changes: object) -> None:
         before = self.job.spec.model_dump(mode="json", exclude_unset=True)
@@ -471,15 +337,6 @@ class World:
             return False
         self.now = due
         return True
-
-
-def _size(code: str) -> int:
-    """Rows in a batch: each version makes batches of its own."""
-    return 1 + sum(code.encode()) % 7
-
-
-def _state_format(code: str) -> str:
-    return "other" if code.startswith("other-state") else "usual"
 
 
 def a_world(spec: dict | None = None) -> World:

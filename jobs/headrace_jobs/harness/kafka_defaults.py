@@ -10,6 +10,7 @@ from pyspark.sql.catalog import Catalog
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
+from headrace_jobs.harness.io_state import IoState, remember
 from headrace_jobs.harness.kafka import BOOTSTRAP, is_kafka, names_other_brokers, options_to_add
 from headrace_jobs.harness.kafka_sql import with_kafka
 from headrace_jobs.harness.patches import Patches
@@ -20,20 +21,10 @@ log = logging.getLogger("headrace")
 _STATE = "_headrace_kafka"
 
 
-class IoState:
-    """What a reader or writer was told; Spark's own is write-only."""
-
-    def __init__(self) -> None:
-        self.format: str | None = None
-        self.options: dict[str, str] = {}
-
-
 def give_kafka_defaults(patches: Patches, kafka: Kafka) -> None:
     """Before `take_over_writers`: by the time `start` comes here, its arguments are set on the writer."""
     for owner in (DataStreamReader, DataFrameReader, DataStreamWriter, DataFrameWriter):
-        patches.replace(owner, "format", _remembered_format)
-        patches.replace(owner, "option", _remembered_option)
-        patches.replace(owner, "options", _remembered_options)
+        remember(patches, owner, _state)
     for owner in (DataStreamReader, DataFrameReader):
         patches.replace(owner, "load", lambda original: _load(original, kafka))
     patches.replace(DataFrameWriter, "save", lambda original: _save(original, kafka))
@@ -121,27 +112,3 @@ def add_defaults(io: Any, java: str, kafka: Kafka) -> None:
 
 def _state(io: Any) -> IoState:
     return io.__dict__.setdefault(_STATE, IoState())
-
-
-def _remembered_format(original: Any) -> Any:
-    def format(self: Any, source: str) -> Any:
-        _state(self).format = source
-        return original(self, source)
-
-    return format
-
-
-def _remembered_option(original: Any) -> Any:
-    def option(self: Any, key: str, value: Any) -> Any:
-        _state(self).options[key.lower()] = str(value)
-        return original(self, key, value)
-
-    return option
-
-
-def _remembered_options(original: Any) -> Any:
-    def options(self: Any, **given: Any) -> Any:
-        _state(self).options.update({key.lower(): str(value) for key, value in given.items()})
-        return original(self, **given)
-
-    return options

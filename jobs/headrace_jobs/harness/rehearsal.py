@@ -76,7 +76,6 @@ class Rehearsal:
     _differences: list[str] = field(default_factory=list)
     _notes: list[str] = field(default_factory=list)
     _compared: bool = False
-    _way_back: str | None = None
     _began: float = 0.0
     _seconds: float = 0.0
     _last_start: float = 0.0
@@ -186,7 +185,6 @@ class Rehearsal:
             "queries": {name: replay.to_json() for name, replay in self._replays.items()},
             "differences": list(self._differences),
             "notes": list(self._notes),
-            "wayBack": self._way_back,
         }
 
     def clean_up(self) -> None:
@@ -336,8 +334,8 @@ class Rehearsal:
         self._compared = comparison.complete
         self._differences = comparison.differences
         self._notes += comparison.notes
-        self._way_back = self._look_back(comparison.spark_before)
-        self._notes += [self._way_back] if self._way_back is not None else []
+        told = self._look_back(comparison.spark_before)
+        self._notes += [told] if told is not None else []
 
     def _look_back(self, spark_before: set[str]) -> str | None:
         """What another Spark has written into the forks tells whether the one before could read it."""

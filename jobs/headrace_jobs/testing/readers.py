@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from pyspark.sql import DataFrameReader, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
+from headrace_jobs.harness.io_state import IoState, remember
 from headrace_jobs.harness.patches import Patches
 from headrace_jobs.testing.inputs import FIXED_SCHEMAS, InputProblem, Source, Stream
 from headrace_jobs.testing.player import Player
@@ -17,19 +19,19 @@ _STATE = "_headrace"
 _FILE_FORMATS = ("json", "csv", "parquet", "orc", "text", "xml")
 
 
-class ReaderState:
-    """What a reader was told; Spark's own is write-only."""
+@dataclass
+class ReaderState(IoState):
+    schema: StructType | str | None = None
+    name: str | None = None
 
-    def __init__(self) -> None:
-        self.format = "parquet"
-        self.options: dict[str, str] = {}
-        self.schema: StructType | str | None = None
-        self.name: str | None = None
+    @property
+    def kind(self) -> str:
+        return (self.format or "parquet").lower()
 
 
 def take_over_stream_readers(patches: Patches, session: SparkSession, player: Player) -> None:
     def read(state: ReaderState, place: str | None) -> Any:
-        source = Source(state.format, state.options, state.name, place)
+        source = Source(state.kind, state.options, state.name, place)
         feed, schema = player.add_feed(source, lambda stream: _schema_of(session, state, stream))
         plain = DataStreamReader(session).schema(schema)
         # FAILFAST: a value of a wrong type must not become a null that nobody notices.
@@ -50,7 +52,7 @@ def take_over_static_readers(
 
     def rows_for(state: ReaderState, place: str | None) -> Any:
         key = next(
-            (key for key in Source(state.format, state.options, None, place).keys if key in tables), None
+            (key for key in Source(state.kind, state.options, None, place).keys if key in tables), None
         )
         if key is None:
             return None
@@ -66,13 +68,8 @@ def take_over_static_readers(
 
 
 def _take_over(patches: Patches, owner: type, read: Callable[..., Any]) -> None:
-    for name, make in (
-        ("format", _remembered_format),
-        ("option", _remembered_option),
-        ("options", _remembered_options),
-        ("schema", _remembered_schema),
-    ):
-        patches.replace(owner, name, make)
+    remember(patches, owner, _state)
+    patches.replace(owner, "schema", _remembered_schema)
     patches.replace(owner, "load", lambda original: _load(original, read))
     for name in _FILE_FORMATS:
         patches.replace(owner, name, lambda original, name=name: _load_format(original, read, name))
@@ -116,7 +113,7 @@ def _static_table(original: Any, rows_for: Callable[..., Any]) -> Any:
 
 def _schema_of(session: SparkSession, state: ReaderState, stream: Stream) -> StructType:
     """The job's own columns if it names them, else the format's, else what the test says or shows."""
-    told = state.schema or FIXED_SCHEMAS.get(state.format) or stream.schema
+    told = state.schema or FIXED_SCHEMAS.get(state.kind) or stream.schema
     if isinstance(told, StructType):
         return told
     if told is not None:
@@ -137,30 +134,6 @@ def _table(reader: Any) -> ReaderState:
     state = _state(reader)
     state.format = "table"
     return state
-
-
-def _remembered_format(original: Any) -> Any:
-    def format(self: Any, source: str) -> Any:
-        _state(self).format = source.lower()
-        return original(self, source)
-
-    return format
-
-
-def _remembered_option(original: Any) -> Any:
-    def option(self: Any, key: str, value: Any) -> Any:
-        _state(self).options[key.lower()] = str(value)
-        return original(self, key, value)
-
-    return option
-
-
-def _remembered_options(original: Any) -> Any:
-    def options(self: Any, **given: Any) -> Any:
-        _state(self).options.update({key.lower(): str(value) for key, value in given.items()})
-        return original(self, **given)
-
-    return options
 
 
 def _remembered_schema(original: Any) -> Any:

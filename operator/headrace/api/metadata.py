@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import ConfigDict
 
+from headrace.api.edits import SetValue
 from headrace.api.forms import Form
-from headrace.api.model import ApiModel, Items, plain_field
+from headrace.api.model import ApiModel, Broken, Items, plain_field
 from headrace.api.names import as_name
 
 # What else a name must be is a rule of its kind, or of Kubernetes.
@@ -46,3 +47,14 @@ class ObjectMeta(ApiModel):
     owner_references: Items[OwnerReference] = plain_field("Its owners.", default=())
     creation_timestamp: str | None = plain_field("When it was created.", default=None)
     deletion_timestamp: str | None = plain_field("When its deletion was asked for.", default=None)
+
+
+def badly_named(name: str, message: str, *, longest: int) -> Broken:
+    """Of the object itself, with a name that would do."""
+    better = as_name(name, longest=longest)
+    return Broken(
+        message=message,
+        at=("metadata", "name"),
+        fix=f"name it {better!r}, for example",
+        edits=(SetValue(("metadata", "name"), better),),
+    )

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from headrace.api.forms import EXAMPLE_KEY, Form
+
+
+class _Formed(str):
+    """A text that has one form in every field."""
+
+    __slots__ = ()
+    form: ClassVar[Form]
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(lambda value: cls(cls.form.check(value)))
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return cls.form.json_schema()
+
 
 _UNIT_SECONDS = {"h": Decimal(3600), "m": Decimal(60), "s": Decimal(1), "ms": Decimal("0.001")}
 
@@ -55,25 +73,16 @@ DURATION = Form(
 )
 
 
-class Duration(str):
+class Duration(_Formed):
     """A length of time such as `90s` or `1h30m`."""
 
     __slots__ = ()
+    form = DURATION
 
     @property
     def seconds(self) -> float:
         parts = re.findall(r"([0-9]+)(ms|h|m|s)", self)
         return float(sum(int(number) * _UNIT_SECONDS[unit] for number, unit in parts))
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(lambda value: cls(DURATION.check(value)))
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return DURATION.json_schema()
 
 
 _MEMORY_BYTES = {
@@ -103,10 +112,11 @@ MEMORY = Form(
 )
 
 
-class Memory(str):
+class Memory(_Formed):
     """An amount of memory such as `512Mi` or `4Gi`, always with its unit."""
 
     __slots__ = ()
+    form = MEMORY
 
     @property
     def bytes(self) -> int:
@@ -116,16 +126,6 @@ class Memory(str):
     @property
     def mebibytes(self) -> int:
         return self.bytes // 2**20
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(lambda value: cls(MEMORY.check(value)))
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return MEMORY.json_schema()
 
 
 def _quantity_from_speech(value: object) -> str | None:

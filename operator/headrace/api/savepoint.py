@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from headrace.api.edits import Edit, Remove, SetValue
-from headrace.api.metadata import ObjectMeta
+from headrace.api.metadata import ObjectMeta, badly_named
 from headrace.api.model import (
     ApiModel,
     Broken,
@@ -18,7 +18,7 @@ from headrace.api.model import (
     section,
     transition_rule,
 )
-from headrace.api.names import API_VERSION, JobName, as_name
+from headrace.api.names import API_VERSION, JobName
 from headrace.api.pods import RawObject
 from headrace.api.quantities import Duration, Memory
 from headrace.api.status import Condition, ConditionType, Timestamp
@@ -201,10 +201,5 @@ class StreamSavepoint(ApiModel):
         name = self.metadata.name
         if len(name) <= SAVEPOINT_NAME_MAX:
             return None
-        better = as_name(name, longest=SAVEPOINT_NAME_MAX)
-        return Broken(
-            message=f"the name has {len(name)} characters; a savepoint's has at most {SAVEPOINT_NAME_MAX}",
-            at=("metadata", "name"),
-            fix=f"name it {better!r}, for example",
-            edits=(SetValue(("metadata", "name"), better),),
-        )
+        message = f"the name has {len(name)} characters; a savepoint's has at most {SAVEPOINT_NAME_MAX}"
+        return badly_named(name, message, longest=SAVEPOINT_NAME_MAX)

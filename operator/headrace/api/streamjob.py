@@ -9,7 +9,7 @@ from headrace.api.edits import Remove, SetValue
 from headrace.api.forms import Form, as_text, free_text
 from headrace.api.kafka import Kafka
 from headrace.api.lifecycle import Logs, Restart, Savepoints, StartFrom, Trigger, Upgrade, Watchdog
-from headrace.api.metadata import ObjectMeta
+from headrace.api.metadata import ObjectMeta, badly_named
 from headrace.api.model import (
     ApiModel,
     Broken,
@@ -21,7 +21,7 @@ from headrace.api.model import (
     section,
     transition_rule,
 )
-from headrace.api.names import API_VERSION, JOB_NAME, JOB_NAME_MAX, as_name
+from headrace.api.names import API_VERSION, JOB_NAME, JOB_NAME_MAX
 from headrace.api.pods import LEAST_OVERHEAD, Driver, Executors
 from headrace.api.quantities import Duration
 from headrace.api.references import NamedObject
@@ -236,13 +236,7 @@ class StreamJob(ApiModel):
         problem = JOB_NAME.problem_with(name)
         if problem is None:
             return None
-        better = as_name(name, longest=JOB_NAME_MAX)
-        return Broken(
-            message=f"{name!r} {problem}",
-            at=("metadata", "name"),
-            fix=f"name it {better!r}, for example",
-            edits=(SetValue(("metadata", "name"), better),),
-        )
+        return badly_named(name, f"{name!r} {problem}", longest=JOB_NAME_MAX)
 
     @transition_rule(
         cel="!has(oldSelf.status) || !has(oldSelf.status.run) || "

@@ -9,10 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from headrace.api import PAUSE_ANNOTATION, StreamJobSpec, StreamJobStatus, StreamSavepoint
+from headrace.api import StreamJobSpec, StreamJobStatus, StreamSavepoint
 from headrace.api.names import attempt_name, candidate_name
 from headrace.cli.cluster import Cluster, Object, no_such
 from headrace.core.manifests import RunPin, read_run_pin
+from headrace.core.validate import is_paused
 from headrace.kube.errors import NotFound
 from headrace.kube.resources import CONFIG_MAPS, EVENTS, STREAM_JOBS, STREAM_SAVEPOINTS
 
@@ -39,8 +40,7 @@ class LiveJob:
 
     @property
     def paused(self) -> bool:
-        annotations = self.manifest["metadata"].get("annotations") or {}
-        return annotations.get(PAUSE_ANNOTATION, "false") != "false"
+        return is_paused(self.manifest)
 
     @property
     def deleting(self) -> bool:

@@ -14,10 +14,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import click
-
 from headrace.api import StreamJob
 from headrace.api.names import as_name
+from headrace.cli.local_options import manifest_argument, state_dir_option
 from headrace.cli.manifest import load_streamjob
 from headrace.cli.savepoint_views import Level, SavedQuery, Savepoint
 from headrace.cli.savepoints import SavepointRefused, Target
@@ -237,13 +236,7 @@ class _refusing:  # noqa: N801 - reads as a word
 
 
 def _parameters(command: Callable[..., None]) -> Callable[..., None]:
-    state_dir = click.option(
-        "--state-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="Default: .headrace beside the manifest.",
-    )
-    manifest = click.argument("manifest", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-    return manifest(state_dir(command))
+    return manifest_argument(state_dir_option(command))
 
 
 def _open(manifest: Path, state_dir: Path | None) -> LocalSavepoints:

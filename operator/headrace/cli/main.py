@@ -10,9 +10,8 @@ from typing import NoReturn
 import click
 
 from headrace import __version__
+from headrace.cli.local_options import EXISTING_FILE, code_file_option, manifest_argument, state_dir_option
 from headrace.cli.plotting import PictureRefused, plot_option, write_picture
-
-EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -22,21 +21,15 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("manifest", type=EXISTING_FILE)
+@manifest_argument
 @click.option(
     "--fresh", is_flag=True, help="Forget the job's state on this machine and begin anew. Savepoints stay."
 )
 @click.option(
     "--once", is_flag=True, help="Work off what there is now, then stop; exit 1 on the first failure."
 )
-@click.option(
-    "--state-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Default: .headrace beside the manifest.",
-)
-@click.option(
-    "--file", "code_file", type=EXISTING_FILE, help="Run this file instead of spec.application.file."
-)
+@state_dir_option
+@code_file_option
 @click.option("--ui", is_flag=True, help="Serve the Spark UI (starts a little slower).")
 @click.option("--json", "json_lines", is_flag=True, help="One JSON object per line instead of the picture.")
 def dev(
@@ -208,15 +201,9 @@ def simulate(
 
 
 @main.command()
-@click.argument("manifest", type=EXISTING_FILE)
-@click.option(
-    "--state-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Default: .headrace beside the manifest.",
-)
-@click.option(
-    "--file", "code_file", type=EXISTING_FILE, help="Run this file instead of spec.application.file."
-)
+@manifest_argument
+@state_dir_option
+@code_file_option
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Default: for people.")
 def plan(manifest: Path, *, state_dir: Path | None, code_file: Path | None, output: str | None) -> None:
     """What saving MANIFEST and its code would do to the job of `headrace dev`: nothing is changed.

@@ -28,9 +28,7 @@ def validate(manifest: dict[str, Any], *, default_location: str | None) -> Job |
     try:
         spec = StreamJob.parse({key: value for key, value in manifest.items() if key != "status"}).spec
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return Problem("InvalidSpec", f"{where}: {first['msg']}")
+        return invalid_spec(error)
     if spec.checkpoint.location is None and default_location is None:
         return Problem(
             "NoCheckpointLocation",
@@ -42,6 +40,13 @@ def validate(manifest: dict[str, Any], *, default_location: str | None) -> Job |
     return job_of(manifest, spec)
 
 
+def invalid_spec(error: ValidationError) -> Problem:
+    """The first of what is wrong."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return Problem("InvalidSpec", f"{where}: {first['msg']}")
+
+
 def job_of(manifest: dict[str, Any], spec: StreamJobSpec, *, rejected: Problem | None = None) -> Job:
     metadata = manifest["metadata"]
     annotations: dict[str, str] = metadata.get("annotations") or {}
@@ -51,7 +56,7 @@ def job_of(manifest: dict[str, Any], spec: StreamJobSpec, *, rejected: Problem |
         uid=metadata["uid"],
         generation=metadata["generation"],
         spec=spec,
-        paused=annotations.get(PAUSE_ANNOTATION, "false") != "false",
+        paused=is_paused(manifest),
         restore=annotations.get(RESTORE_ANNOTATION) or None,
         rollback=rollback_request(annotations),
         rejected=rejected,
@@ -82,6 +87,12 @@ def deletes_checkpoints(manifest: dict[str, Any]) -> bool:
 def saves_on_delete(manifest: dict[str, Any]) -> bool:
     policy: dict[str, Any] = manifest["spec"].get("savepoints") or {}
     return policy.get("onDelete") is True
+
+
+def is_paused(manifest: dict[str, Any]) -> bool:
+    """Whether somebody asks us to leave it alone, be it a job or a savepoint."""
+    annotations: dict[str, str] = manifest["metadata"].get("annotations") or {}
+    return annotations.get(PAUSE_ANNOTATION, "false") != "false"
 
 
 def is_held(manifest: dict[str, Any]) -> bool:

@@ -95,26 +95,6 @@ class Api(Protocol):
 
 
 @dataclass(frozen=True)
-class PassesReads:
-    """What an API that does something about writes has in common with another: reads go through."""
-
-    api: Api
-
-    async def get(self, resource: Resource, namespace: str, name: str) -> Object:
-        return await self.api.get(resource, namespace, name)
-
-    async def list(
-        self,
-        resource: Resource,
-        namespace: str | None,
-        *,
-        selector: str | None = None,
-        fields: str | None = None,
-    ) -> Snapshot:
-        return await self.api.list(resource, namespace, selector=selector, fields=fields)
-
-
-@dataclass(frozen=True)
 class Retries:
     attempts: int = 5
     first_seconds: float = 0.2

@@ -10,7 +10,6 @@ from typing import Any, cast, get_args
 from pydantic import ValidationError
 
 from headrace.api import (
-    PAUSE_ANNOTATION,
     RESTORE_ANNOTATION,
     SAVEPOINT_FINALIZER,
     VERIFY_ANNOTATION,
@@ -37,7 +36,7 @@ from headrace.core.savepoint_model import (
 )
 from headrace.core.savepoints import Cause, Known, Phase
 from headrace.core.start import restored_name
-from headrace.core.validate import validate
+from headrace.core.validate import invalid_spec, is_paused, validate
 from headrace.kube.cache import Cache, JobKey
 from headrace.kube.client import Object
 from headrace.kube.found import is_leaving, is_owned, label, name_of, uid_of
@@ -63,9 +62,7 @@ def read_savepoint(manifest: Object) -> Savepoint | Problem:
     try:
         spec = StreamSavepoint.parse({key: value for key, value in manifest.items() if key != "status"}).spec
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return Problem("InvalidSpec", f"{where}: {first['msg']}")
+        return invalid_spec(error)
     annotations: dict[str, str] = metadata.get("annotations") or {}
     return Savepoint(
         namespace=metadata["namespace"],
@@ -73,7 +70,7 @@ def read_savepoint(manifest: Object) -> Savepoint | Problem:
         uid=metadata["uid"],
         generation=metadata["generation"],
         spec=spec,
-        paused=annotations.get(PAUSE_ANNOTATION, "false") != "false",
+        paused=is_paused(manifest),
         check=annotations.get(VERIFY_ANNOTATION),
         held=SAVEPOINT_FINALIZER in (metadata.get("finalizers") or ()),
         deleting=is_leaving(manifest),

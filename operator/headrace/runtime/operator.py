@@ -20,7 +20,6 @@ from headrace.kube.client import KubeClient
 from headrace.kube.credentials import Credentials, load_credentials, open_session
 from headrace.kube.errors import ApiError, NotFound
 from headrace.kube.keeper_progress import HttpKeepers
-from headrace.kube.remembering import RememberingApi
 from headrace.kube.savepoint_substrate import SavepointSubstrate
 from headrace.kube.substrate import KubeSubstrate
 from headrace.runtime.events import EventRecorder
@@ -165,7 +164,7 @@ def _operator(
     cache = Cache()
     # Not the client of the Lease: that must be written by those who do not lead.
     own = replace(client, may_retry=lease.leads)
-    api = RememberingApi(LeadingApi(own, lease.leads), cache)
+    api = LeadingApi(own, lease.leads, cache)
     substrate = KubeSubstrate(api, agents, tokens, options.platform, cache)
     events = EventRecorder(client, options.identity.partition("_")[0])
     reconciler = Reconciler(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import types
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -163,10 +163,8 @@ class FakeApi:
             if resource is STREAM_SAVEPOINTS and self.objects[place]["metadata"].get("finalizers"):
                 return self.date_deletion(place)
             if resource is PODS and grace_seconds != 0 and _runs(self.objects[place]):
-                stamp = self.now().isoformat().replace("+00:00", "Z")
-                return self._change(
-                    place, _merged(self.objects[place], {"metadata": {"deletionTimestamp": stamp}})
-                )
+                dated = {"metadata": {"deletionTimestamp": self.stamp()}}
+                return self._change(place, _merged(self.objects[place], dated))
             return self.remove(place)
 
         await self._write("delete", resource, name, act)
@@ -181,7 +179,7 @@ class FakeApi:
         thing = copy.deepcopy(body)
         thing["metadata"] |= {
             "uid": f"uid-{self._next()}",
-            "creationTimestamp": self.now().isoformat().replace("+00:00", "Z"),
+            "creationTimestamp": self.stamp(),
             "generation": 1,
             "resourceVersion": str(self._next()),
         }
@@ -190,13 +188,12 @@ class FakeApi:
         return copy.deepcopy(thing)
 
     def set(self, place: Place, change: Object) -> None:
-        self._change(place, _merged(self.objects[place], change), by_cluster=True)
+        self._change(place, _merged(self.objects[place], change))
 
     def date_deletion(self, place: Place) -> Object:
         """What has finalizers only gets a date to be deleted at; a deletion is a new generation, too."""
         metadata = self.objects[place]["metadata"]
-        stamp = self.now().isoformat().replace("+00:00", "Z")
-        dated = {"deletionTimestamp": stamp, "generation": metadata["generation"] + 1}
+        dated = {"deletionTimestamp": self.stamp(), "generation": metadata["generation"] + 1}
         return self._change(place, _merged(self.objects[place], {"metadata": dated}))
 
     def remove(self, place: Place) -> Object:
@@ -212,6 +209,10 @@ class FakeApi:
 
     def of(self, resource: Resource) -> dict[str, Object]:
         return {name: one for (plural, _, name), one in self.objects.items() if plural == resource.plural}
+
+    def stamp(self) -> str:
+        """The time, as objects have it."""
+        return self.now().isoformat().replace("+00:00", "Z")
 
     # ---- inside -------------------------------------------------------------------------------------
 
@@ -272,7 +273,7 @@ class FakeApi:
             if wanted.get(key, there[key]) != there[key]:
                 raise Conflict(f"{place[2]}: the object has been modified, or is another one")
 
-    def _change(self, place: Place, after: Object, *, by_cluster: bool = False) -> Object:
+    def _change(self, place: Place, after: Object) -> Object:
         before = self.objects[place]
         if before.get("immutable") and before.get("data") != after.get("data"):
             raise Invalid(f"{place[2]}: field is immutable")
@@ -302,6 +303,15 @@ _UNANSWERED: dict[str, Callable[[], Unavailable]] = {
 def _sleep() -> Generator[None, None, None]:
     """Until whoever drives the coroutine goes on with it."""
     yield
+
+
+def at_once(work: Coroutine[Any, Any, Any]) -> Any:
+    """Nothing here waits for anything, so no event loop is needed: that would take half of the time."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it waits for something")
 
 
 def _has_fields(thing: Object, fields: str | None) -> bool:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from tests.sim.kube.fake_api import FakeApi, Object, Place
@@ -14,7 +12,6 @@ from tests.sim.kube.fake_api import FakeApi, Object, Place
 @dataclass
 class SavepointStore:
     api: FakeApi
-    now: Callable[[], datetime]
     # What lies in the store, by path: what the manifest says.
     saved: dict[str, Object] = field(default_factory=dict)
     tombstones: set[str] = field(default_factory=set)
@@ -127,7 +124,7 @@ class SavepointStore:
         terminated: dict[str, Any] = {
             "exitCode": 0 if good else 66,
             "message": said,
-            "finishedAt": self.now().isoformat().replace("+00:00", "Z"),
+            "finishedAt": self.api.stamp(),
         }
         state = {"name": "keeper", "state": {"terminated": terminated}}
         phase = "Succeeded" if good else "Failed"

@@ -13,13 +13,6 @@ SECURITY = 'pods "spark-s-clicks-1-0-0" is forbidden: violates PodSecurity "rest
 WEBHOOK = 'admission webhook "images.example.com" denied the request: not from our registry'
 
 
-@pytest.fixture
-def running() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.settle()
-    return cluster
-
-
 def said(cluster: FakeCluster) -> str:
     ready = cluster.status.condition("Ready")
     assert ready is not None

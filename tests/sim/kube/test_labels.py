@@ -14,18 +14,11 @@ from headrace.core.manifests.ownership import (
     RUN_LABEL,
 )
 from headrace.kube.resources import CONFIG_MAPS, PODS, SERVICES
-from tests.sim.kube.cluster import JOB, KEY, NAMESPACE, FakeCluster, at_once
-from tests.sim.kube.fake_api import Place
+from tests.sim.kube.cluster import JOB, KEY, NAMESPACE, FakeCluster
+from tests.sim.kube.fake_api import Place, at_once
 
 DRIVER: Place = (PODS.plural, NAMESPACE, f"{JOB}-r1-a1")
 ALL = (JOB_LABEL, ROLE_LABEL, RUN_LABEL, ATTEMPT_LABEL, EPOCH_LABEL)
-
-
-@pytest.fixture
-def running() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.settle()
-    return cluster
 
 
 def labels(cluster: FakeCluster, place: Place = DRIVER) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from headrace.kube.resources import CONFIG_MAPS, PODS
 from tests.sim.kube.cluster import NAMESPACE, FakeCluster
+from tests.sim.kube.kubernetes import runs
 
 CODE = {"metadata": {"name": "code", "namespace": NAMESPACE}, "data": {"job.py": "print(1)"}}
 CODE_PLACE = (CONFIG_MAPS.plural, NAMESPACE, "code")
@@ -12,10 +13,6 @@ def running(spec: dict | None = None) -> FakeCluster:
     cluster.settle()
     assert cluster.condition("Ready") == ("True", "Running")
     return cluster
-
-
-def runs(cluster: FakeCluster) -> list[tuple[int, int]]:
-    return [(run, attempt) for run, attempt, _ in cluster.started]
 
 
 def keepers(cluster: FakeCluster) -> list[str]:

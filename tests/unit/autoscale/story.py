@@ -154,3 +154,13 @@ def a_settled_job(**changes: Any) -> Story:
 
 def limits(**changes: Any) -> Limits:
     return replace(Limits(max=12), **changes)
+
+
+def one_look(**query) -> Observation:
+    fields = {"name": "q", "trigger_seconds": 10.0, "source": Offsets({}), **query}
+    return Observation(
+        at=0.0,
+        queries=(Query(**fields),),
+        executors=Executors(cores=2, asked=3, ready=3),
+        limits=Limits(max=12),
+    )

@@ -3,13 +3,16 @@
 import asyncio
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.api import StreamJob, StreamJobStatus
+from click.testing import Result
+
+from headrace.api import StreamJob, StreamJobSpec, StreamJobStatus
 from headrace.cli.cluster import Answer, Cluster, Ran
+from headrace.core.manifests import RunPin, run_pin
 from headrace.kube.errors import AlreadyExists, ApiError, Conflict, Denied, Invalid, NotFound, from_answer
 from headrace.kube.resources import (
     CONFIG_MAPS,
@@ -30,6 +33,8 @@ RESOURCES = {
 _STATUSES = {NotFound: 404, AlreadyExists: 409, Conflict: 409, Invalid: 422, Denied: 403}
 
 Object = dict[str, Any]
+# The plugin, as the fixture `kubectl` runs it.
+Run_ = Callable[..., Result]
 
 
 @dataclass
@@ -180,3 +185,22 @@ def transport_of(cluster: Cluster) -> FakeTransport:
 def in_yaml(manifest: Object) -> str:
     """JSON is YAML."""
     return json.dumps(manifest)
+
+
+def stored(cluster: Cluster, name: str = "clicks") -> dict[str, Any]:
+    return api_of(cluster).objects[(STREAM_JOBS.plural, NAMESPACE, name)]
+
+
+def pin(cluster: Cluster, job: dict[str, Any], *, run: int = 4, code: str = "spec", **spec: Any) -> None:
+    """Keeps what a run was pinned with, as the operator does."""
+    kept = RunPin(
+        namespace=NAMESPACE,
+        job=job["metadata"]["name"],
+        job_uid=job["metadata"]["uid"],
+        run=run,
+        revision="abc",
+        code_digest=code,
+        spec=StreamJobSpec.parse(a_manifest(**spec)["spec"]),
+        location="s3://acme",
+    )
+    api_of(cluster).put_new(CONFIG_MAPS, run_pin(kept))

@@ -29,9 +29,9 @@ from tests.unit.cli.samples import (
     a_live_job,
     parsed_savepoint,
 )
-from tests.unit.core.test_edit_plan import a_job, planned, saved
-from tests.unit.core.test_edit_plan import a_status as a_planned_status
-from tests.unit.core.test_edit_plan import ready as ready_after
+from tests.unit.core.edits import a_job, planned, saved
+from tests.unit.core.edits import a_status as a_planned_status
+from tests.unit.core.edits import ready as ready_after
 
 GOLDEN = Path(__file__).parent / "golden"
 SCREENSHOT = Path(__file__).parents[3] / "docs/images/kubectl-streamjob-status.svg"

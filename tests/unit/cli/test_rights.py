@@ -8,9 +8,8 @@ import yaml
 
 from headrace.cli.cluster import Cluster
 from headrace.kube.resources import STREAM_SAVEPOINTS
-from tests.unit.cli.fakes import a_manifest, add_job, api_of, in_yaml, transport_of
+from tests.unit.cli.fakes import Run_, a_manifest, add_job, api_of, in_yaml, transport_of
 from tests.unit.cli.samples import FINE, a_savepoint
-from tests.unit.cli.test_kubectl import Run_
 from tests.unit.cli.test_savepoint_objects import ASKED, backend
 
 TEMPLATE = Path(__file__).parents[3] / "charts/headrace/templates/user-roles.yaml"

@@ -13,9 +13,8 @@ from headrace.cli.cluster import Cluster
 from headrace.cli.savepoint_objects import ClusterSavepoints
 from headrace.cli.savepoints import SavepointRefused
 from headrace.kube.resources import STREAM_SAVEPOINTS
-from tests.unit.cli.fakes import NAMESPACE, add_job, api_of, transport_of
+from tests.unit.cli.fakes import NAMESPACE, Run_, add_job, api_of, stored, transport_of
 from tests.unit.cli.samples import FINE, a_savepoint
-from tests.unit.cli.test_kubectl import Run_, stored
 
 PLACE = (STREAM_SAVEPOINTS.plural, NAMESPACE, "nightly")
 

@@ -2,105 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from headrace.api import StreamJobSpec, StreamSavepointSpec, StreamSavepointStatus
 from headrace.core.model import Problem
-from headrace.core.savepoint_access import access_of
-from headrace.core.savepoint_contents import in_words, place_of, size_text, with_contents
 from headrace.core.savepoint_model import (
     KeeperPhase,
     KeeperTry,
-    RunToSave,
     SavedJob,
     Savepoint,
     SavepointObserved,
 )
-from headrace.core.savepoint_plan import SavepointPlan, plan_savepoint
+from headrace.core.savepoint_plan import plan_savepoint
+from tests.unit.core.savepoint_plans import (
+    AGAIN,
+    BEGUN,
+    DROP,
+    FURTHER,
+    LOOK,
+    NOON,
+    ONCE_MORE,
+    PATH,
+    PLAIN,
+    SPEC,
+    STATE,
+    TAKE,
+    TAKEN,
+    WORDS,
+    a_savepoint,
+    a_try,
+    in_short,
+    planned,
+    seen,
+)
 
-NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-SPEC = StreamJobSpec.parse({"application": {"file": "job.py"}})
-RUN = RunToSave(number=3, revision="r3", path="s3://streams/ckpt/shop/clicks/uid/run-3")
-JOB = SavedJob(spec=SPEC, generation=1, run=RUN)
-PATH = "s3://streams/ckpt/shop/clicks/_savepoints/nightly-0a1b2c3d"
-BEGUN = {"path": PATH, "source": "uid/run-3", "started_at": NOON, "access": {}}
-TAKEN = {**BEGUN, "completed_at": NOON, "verified": {"level": "Objects"}}
-WORDS = {
-    "reason": "Completed",
-    "savepoint": {
-        "queries": [{"name": "q", "lineage": "l", "batch": 7}],
-        "objects": 3,
-        "bytes": 2048,
-        "run": "uid/run-3",
-    },
-}
-
-
-def a_savepoint(
-    *,
-    deleting: bool = False,
-    held: bool = True,
-    paused: bool = False,
-    check: str | None = None,
-    **spec: Any,
-) -> Savepoint:
-    return Savepoint(
-        namespace="shop",
-        name="nightly",
-        uid="0a1b2c3d-4444",
-        generation=2,
-        spec=StreamSavepointSpec.parse({"job": {"name": "clicks"}, **spec}),
-        deleting=deleting,
-        held=held,
-        paused=paused,
-        check=check,
-    )
-
-
-def a_try(phase: str, number: int = 1, **words: Any) -> KeeperTry:
-    return KeeperTry(number=number, phase=KeeperPhase(phase), words=words, ended_at=NOON)
-
-
-def seen(
-    job: Any = JOB, *, take: Any = (), verify: Any = (), check: Any = (), discard: Any = (), **more: Any
-) -> SavepointObserved:
-    tries = {"take": take, "verify": verify, "check": check, "discard": discard}
-    return SavepointObserved(job=job, tries=tries, **more)
-
-
-def planned(
-    savepoint: Savepoint, status: dict[str, Any], observed: SavepointObserved, *, after: float = 0
-) -> SavepointPlan:
-    return plan_savepoint(
-        savepoint, StreamSavepointStatus.model_validate(status), observed, NOON + timedelta(seconds=after)
-    )
-
-
-def in_short(plan: SavepointPlan) -> tuple[str, str, list[str]]:
-    """State, the reason of Ready (with a + where it is true), and the actions."""
-    ready = plan.status.condition("Ready")
-    word = "" if ready is None else ("+" if ready.status == "True" else "-") + ready.reason
-    actions = [_action(one) for one in plan.actions]
-    return plan.status.state, word, actions
-
-
-def _action(action: Any) -> str:
-    fields = [str(value) for value in vars(action).values()]
-    return " ".join([type(action).__name__, *fields])
-
-
-PLAIN = a_savepoint()
 KEPT = a_savepoint(held=False, deletionPolicy="Retain")
 LISTED = a_savepoint(held=False, path=PATH)
 GONE = a_savepoint(deleting=True)
-TAKE, LOOK, DROP = "RunKeeper take Objects", "RunKeeper verify Objects", "RunKeeper discard Objects"
-FURTHER, ONCE_MORE = "RunKeeper verify State", "RunKeeper check State"
-AGAIN = a_savepoint(check="State@2")
-STATE = {**TAKEN, "verified": {"level": "State"}}
 
 CASES = [
     # taken
@@ -352,135 +292,3 @@ def test_planned_again_from_its_own_status_it_says_the_same(
     again = plan_savepoint(savepoint, first.status, observed, NOON + timedelta(seconds=30))
     assert again.status.conditions == first.status.conditions
     assert again.status.state == first.status.state
-
-
-@pytest.mark.parametrize(
-    ("known", "asked", "known_then"),
-    [("Objects", "Objects@2", "Objects"), ("Objects", "State@2", "State"), ("Restore", "State@2", "Restore")],
-)
-def test_a_check_is_answered_and_what_is_known_beyond_it_stays(
-    known: str, asked: str, known_then: str
-) -> None:
-    level = asked.partition("@")[0]
-    status = {**TAKEN, "verified": {"level": known, "message": "long ago"}}
-    found = seen(check=[a_try("Succeeded", verified={"level": level, "message": "today"})])
-    after = planned(a_savepoint(check=asked), status, found).status
-    assert after.check is not None
-    assert (after.check.asked, after.check.level, after.check.message) == (asked, level, "today")
-    assert after.verified.level == known_then
-
-
-@pytest.mark.parametrize(
-    ("savepoint", "status", "observed", "told"),
-    [
-        (AGAIN, STATE, seen(check=[a_try("Failed", 5, reason="StoreUnavailable", message="away")]), "away"),
-        (a_savepoint(check="Restore"), STATE, seen(), "say Objects or State, not Restore"),
-        (AGAIN, {**STATE, "access": None}, seen(None), "there is no StreamJob clicks"),
-    ],
-)
-def test_a_check_that_nobody_could_make_says_so_and_changes_no_verdict(
-    savepoint: Savepoint, status: dict[str, Any], observed: SavepointObserved, told: str
-) -> None:
-    plan = planned(savepoint, status, observed)
-    assert plan.status.check is not None and plan.status.check.level == "None"
-    assert told in plan.status.check.message and told in plan.says[0].message
-    assert plan.status.verified.level == "State"
-
-
-def test_what_had_no_room_in_the_status_is_said() -> None:
-    query = {"name": "q", "lineage": "l", "batch": 7}
-    told = {"queries": [query], "more_queries": 3, "offsets_left_out": ["q"]}
-    status = with_contents(StreamSavepointStatus(), told)
-    assert (status.more_queries, status.offsets_left_out, status.batch) == (3, ("q",), None)
-    assert "and 3 more queries that its manifest names" in in_words(status)
-    many = with_contents(
-        StreamSavepointStatus(), {"queries": [{**query, "name": f"q{n}"} for n in range(70)]}
-    )
-    assert (len(many.queries), many.more_queries) == (64, 6)
-
-
-def test_the_intent_names_the_place_and_the_run() -> None:
-    status = planned(PLAIN, {}, seen()).status
-    assert (status.path, status.source, status.run, status.revision) == (PATH, "uid/run-3", 3, "r3")
-    assert status.started_at == NOON
-
-
-@pytest.mark.parametrize(
-    ("observed", "told"),
-    [
-        (seen(take=[a_try("Running")]), "it took longer than spec.timeLimit, 10m"),
-        (seen(take=[a_try("Failed", reason="StoreUnavailable", message="s3 is away")]), "10m: s3 is away"),
-        (seen(refused=Problem("KeeperRefused", "exceeded quota")), "10m: exceeded quota"),
-    ],
-)
-def test_its_time_is_limited(observed: SavepointObserved, told: str) -> None:
-    """By how long it is seen to be under way, whatever the time of day says."""
-    savepoint = a_savepoint(timeLimit="10m")
-    in_time, over = (replace(observed, under_way=timedelta(seconds=seconds)) for seconds in (600, 601))
-    assert planned(savepoint, BEGUN, in_time, after=99_999).status.failed_at is None
-    late = planned(savepoint, BEGUN, over)
-    assert in_short(late)[:2] == ("Failed", "-TimeLimit") and late.failed
-    stalled = late.status.condition("Stalled")
-    assert stalled is not None and told in stalled.message
-
-
-def test_what_was_done_in_time_is_good_also_when_nobody_looked() -> None:
-    late = planned(PLAIN, BEGUN, seen(take=[a_try("Succeeded", **WORDS)]), after=99_999)
-    assert in_short(late)[:2] == ("Ready", "+Taken")
-
-
-def test_a_job_that_does_not_come_is_waited_for_then_somebody_is_told_then_it_may_come_yet() -> None:
-    first = planned(PLAIN, {}, seen(None))
-    later = plan_savepoint(PLAIN, first.status, seen(None), NOON + timedelta(hours=2))
-    assert (later.status.state, later.says) == ("Stalled", ())
-    came = plan_savepoint(PLAIN, later.status, seen(), NOON + timedelta(hours=3))
-    assert in_short(came) == ("Taking", "-Taking", [TAKE])
-
-
-def test_restored_is_what_a_job_says() -> None:
-    savepoint = a_savepoint(verify="Restore")
-    status = {**TAKEN, "verified": {"level": "State"}}
-    waiting = planned(savepoint, status, seen()).status.condition("Verified")
-    assert waiting is not None and (waiting.status, waiting.reason) == ("False", "NotRestored")
-    done = planned(savepoint, status, seen(restored_by="fork")).status
-    assert done.verified.level == "Restore"
-
-
-def test_what_reaches_the_store_is_kept_without_any_value_of_a_variable() -> None:
-    spec = StreamJobSpec.parse(
-        {
-            "application": {"file": "job.py", "args": ["--password=x"]},
-            "checkpoint": {"s3": {"credentials": {"secret": "keys"}}},
-            "driver": {"env": [{"name": "A", "value": "geheim"}], "memory": "4Gi"},
-            "imagePullSecrets": [{"name": "registry"}],
-        }
-    )
-    assert access_of(spec) == {
-        "checkpoint": {"s3": {"credentials": {"secret": "keys"}}},
-        "imagePullSecrets": [{"name": "registry"}],
-    }
-
-
-@pytest.mark.parametrize(
-    ("path", "place"),
-    [
-        (PATH, ("s3://streams/ckpt/shop/clicks", "_savepoints/nightly-0a1b2c3d")),
-        ("s3://backup/of/nightly", ("s3://backup/of", "nightly")),
-    ],
-)
-def test_where_a_savepoint_lies(path: str, place: tuple[str, str]) -> None:
-    assert place_of(path) == place
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(0, "0"), (1023, "1023"), (1536, "1.5Ki"), (20 * 2**20, "20Mi"), (1300 * 2**30, "1.3Ti")],
-)
-def test_sizes_for_people(size: int, text: str) -> None:
-    assert size_text(size) == text
-
-
-def test_a_keeper_of_another_version_may_tell_less() -> None:
-    status = StreamSavepointStatus()
-    assert with_contents(status, None) == status
-    assert with_contents(status, {"queries": []}).bytes is None
