@@ -157,6 +157,7 @@ class World(Workloads):
             # As an agent tells it: what this driver has committed itself.
             committed_batch=self.stream.last(f"run-{driver.run}").commits if driver.batches else None,
             busy=driver.hangs,
+            looked=driver.batches > 0 or not driver.hangs,
             stuck=driver.stuck,
             waited=self.waited.get(driver.run, ()),
             **self.figures,

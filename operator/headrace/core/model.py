@@ -133,6 +133,8 @@ class QueryReport:
     stuck: bool = False
     # A batch is under way.
     busy: bool = False
+    # A trigger of this attempt has ended, with a batch or because there was nothing to read.
+    looked: bool = False
     # Rows that wait in its sources; None where nobody knows.
     lag_rows: int | None = None
     # Rows that waited when its batches were planned, over the life of the attempt, oldest first.

@@ -26,6 +26,7 @@ def query_report(told: Mapping[str, Any]) -> QueryReport:
         committed_batch=told.get("committedBatch"),
         stuck=bool(told.get("stuck")),
         busy=told.get("batchStartedAt") is not None,
+        looked=told.get("lastProgressAt") is not None,
         lag_rows=rows if isinstance(rows, int) else None,
         waited=tuple(one for one in cast(list[Any], waited) if isinstance(one, int))
         if isinstance(waited, list)

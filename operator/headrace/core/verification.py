@@ -175,8 +175,9 @@ def _unproven(context: Context) -> Decision:
 
 
 def _has_shown_itself(queries: Sequence[QueryReport]) -> bool:
-    """Each query has committed a batch, or has nothing to do. No query is no proof."""
-    return bool(queries) and not any(query.busy and query.committed_batch is None for query in queries)
+    """Each query has committed a batch, or has looked and found nothing to do. No query is no proof, nor is
+    one whose source has not answered yet."""
+    return bool(queries) and all(query.looked or not query.active for query in queries)
 
 
 def _with_verdict(decision: Decision, operation: Operation | None) -> Decision:

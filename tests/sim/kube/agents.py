@@ -52,6 +52,7 @@ class FakeAgents:
             "active": True,
             "committedBatch": 1 if agent.batches and not agent.busy else None,
             "batchStartedAt": "2026-01-01T00:00:00Z" if agent.busy else None,
+            "lastProgressAt": None if agent.busy else "2026-01-01T00:00:00Z",
             "stuck": agent.stuck,
             "lag": {"known": True, "rows": 0},
         }

@@ -9,6 +9,8 @@ from tests.sim.kube.cluster import NAMESPACE, FakeCluster
 
 SPEC = {"application": {"file": "job.py"}, "restart": {"backoff": {"min": "2s", "max": "8s"}}}
 BAD = ["crash", "crash-after-2", "never", "hang"]
+# As an agent tells of a query that still asks its source how far it reaches.
+SOURCE_AWAY = {"name": "q", "active": True, "triggerActive": True, "lag": {"known": False, "rows": None}}
 
 
 def running(spec: dict | None = None) -> FakeCluster:
@@ -57,7 +59,11 @@ def test_a_good_version_is_promoted():
     is_exact_and_quiet(cluster)
 
 
-@pytest.mark.parametrize("told", [{"queries": []}, {}], ids=["no query", "the first batch goes on"])
+@pytest.mark.parametrize(
+    "told",
+    [{"queries": []}, {}, {"queries": [SOURCE_AWAY]}],
+    ids=["no query", "the first batch goes on", "its source does not answer"],
+)
 def test_a_first_run_is_stable_once_it_has_shown_a_batch(told: dict):
     cluster = FakeCluster(SPEC)
     while not cluster.live_drivers() or cluster.status.state != "Running":
@@ -73,6 +79,23 @@ def test_a_first_run_is_stable_once_it_has_shown_a_batch(told: dict):
     agent.busy, agent.told = False, {}
     cluster.pass_once()
     assert cluster.status.last_stable.run == 1
+
+
+def test_a_version_whose_source_does_not_answer_is_not_promoted_and_its_failure_rolls_it_back():
+    cluster = running()
+    cluster.edit(application={"args": ["--x"]})
+    while cluster.status.operation is None or cluster.status.operation.step != "Verifying":
+        cluster.pass_once()
+        cluster.kubelets_work()
+    cluster.agent().told = {"queries": [SOURCE_AWAY]}
+    for _ in range(5):
+        cluster.later(600)
+        cluster.pass_once()
+    assert cluster.status.last_stable.run == 1
+    cluster.end_driver(cluster.driver_place(), "QueryFailed", 66)
+    cluster.settle(200)
+    assert cluster.condition("RolledBack")[0] == "True"
+    assert cluster.status.last_stable.run == 3
 
 
 @pytest.mark.parametrize("bad", BAD)
