@@ -137,8 +137,11 @@ class Scaling:
         return may_sleep or job.advice is not before
 
     def _read(self, job: _Scaled, report: Mapping[str, Any]) -> Reading | None:
-        reading = read(report, now=self.now().timestamp())
-        if not reading.queries or reading.at <= job.looked_at:
+        now = self.now().timestamp()
+        reading = read(report, now=now)
+        # A last look in the future was by a clock that has been put right: what is older than it is news.
+        is_old = reading.at == job.looked_at or reading.at < job.looked_at <= now
+        if not reading.queries or is_old:
             return None  # nothing has been measured since
         job.looked_at = reading.at
         return reading

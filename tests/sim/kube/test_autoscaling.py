@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -56,6 +57,16 @@ def test_a_broker_that_is_away_freezes_everything():
     cluster.topic.away = False
     cluster.steps(60, rate=500)
     assert cluster.condition("LagKnown") == ("True", "Measured")
+
+
+def test_a_clock_that_was_ahead_and_is_put_right_does_not_make_it_deaf():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(40, rate=100)
+    cluster.clock_error = timedelta(hours=1)
+    cluster.steps(8)
+    cluster.clock_error = timedelta(0)
+    cluster.steps(40, rate=500)
+    assert (cluster.target or 0) >= 3
 
 
 def test_partitions_that_are_added_are_noticed():
