@@ -201,6 +201,14 @@ class Job:
         self.wait(self.is_ready, what="Ready", seconds=seconds)
         return self.driver()
 
+    def wait_stable(self, run: int, *, seconds: float = 600) -> None:
+        """Until that run has proven itself, and is Ready."""
+        self.wait(
+            lambda: (self.status().get("lastStable") or {}).get("run") == run and self.is_ready(),
+            what=f"run {run} to be stable",
+            seconds=seconds,
+        )
+
     def wait_reason(self, *reasons: str, kind: str = "Ready", seconds: float = 120) -> str:
         """The condition's message, once it has one of these reasons."""
         self.wait(

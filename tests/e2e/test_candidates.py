@@ -30,7 +30,7 @@ def job(job_named: Callable[..., Job], services: Services) -> Iterator[Job]:
     # Not a keeper's pod for a savepoint either: there is no room for one in the last test.
     cramped.apply(a_spec(services, code=CODE, upgrade=upgrade, savepoints={"onUpgrade": False}))
     cramped.wait_ready(seconds=400)
-    wait_stable(cramped, 1)
+    cramped.wait_stable(1, seconds=400)
     yield cramped
     cramped.delete()
 
@@ -38,14 +38,6 @@ def job(job_named: Callable[..., Job], services: Services) -> Iterator[Job]:
 @pytest.fixture
 def incumbent(job: Job) -> Object:
     return job.driver()
-
-
-def wait_stable(job: Job, run: int) -> None:
-    job.wait(
-        lambda: (job.status().get("lastStable") or {}).get("run") == run and job.is_ready(),
-        what=f"run {run} to be stable",
-        seconds=400,
-    )
 
 
 def is_untouched(job: Job, incumbent: Object) -> bool:
@@ -83,4 +75,4 @@ def test_without_room_for_both_it_takes_over_cold_and_says_so(job: Job, incumben
         assert (told["status"], told["reason"]) == ("Unknown", "NoRoom")
         assert "exceeded quota" in told["message"]
         job.wait(lambda: job.status()["run"]["number"] == 2, what="run 2", seconds=60)
-        wait_stable(job, 2)
+        job.wait_stable(2, seconds=400)

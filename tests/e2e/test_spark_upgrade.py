@@ -51,14 +51,6 @@ def assert_exact(told: dict) -> None:
     assert told["rows"] == {key: [len(mine), sum(mine)] for key, mine in expected.items()}
 
 
-def wait_stable(job: Job, run: int, *, seconds: float = 600) -> None:
-    job.wait(
-        lambda: (job.status().get("lastStable") or {}).get("run") == run and job.is_ready(),
-        what=f"run {run} to be stable",
-        seconds=seconds,
-    )
-
-
 def wait_exact(job: Job, *, spark: str, after: int) -> int:
     """A batch of this Spark after the one given, exact; its number."""
     job.wait(
@@ -80,12 +72,12 @@ def test_another_line_of_spark_and_back(cluster: Cluster, services: Services, jo
     job.write_code("ticks-code", COUNT_TICKS)
     job.apply({**a_spec(services, code="ticks-code"), "upgrade": REHEARSED})
     job.wait_ready(seconds=400)
-    wait_stable(job, 1)
+    job.wait_stable(1)
     batch = wait_exact(job, spark="4.2.1", after=0)
     assert job.status()["run"]["sparkVersion"] == "4.2.1"
 
     job.edit({"image": image.reference})
-    wait_stable(job, 2)
+    job.wait_stable(2)
     assert job.condition("Rehearsed")["status"] == "True"
     assert "Spark 4.2 → 4.3" in job.condition("Rehearsed")["message"]
     batch = wait_exact(job, spark="4.3.0", after=batch)
@@ -93,7 +85,7 @@ def test_another_line_of_spark_and_back(cluster: Cluster, services: Services, jo
     assert [event for event in job.events() if event["reason"] == "SparkChanged"]
 
     cluster.kubectl("annotate", "streamjob", job.name, "-n", job.namespace, "headrace.dev/rollback=2")
-    wait_stable(job, 3)
+    job.wait_stable(3)
     assert job.status()["run"]["seededFrom"] == "run-2"  # forward: what 4.3.0 wrote, 4.2.1 reads
     wait_exact(job, spark="4.2.1", after=batch)
     job.delete()
@@ -109,11 +101,11 @@ def test_more_state_partitions_and_fewer(
     without = {"onUpgrade": False}  # one is taken all the same
     job.apply({**spec_for(services, topic, upgrade=REHEARSED), "savepoints": without})
     job.wait_ready(seconds=400)
-    wait_stable(job, 1)
+    job.wait_stable(1)
     for run, partitions in ((2, 5), (3, 2)):
         topic.produce(200)
         job.edit({"state": {"partitions": partitions}})
-        wait_stable(job, run)
+        job.wait_stable(run)
         assert f"into {partitions} partitions took" in job.condition("Rehearsed")["message"]
         topic.produce(200)
         topic.wait_exact()

@@ -44,7 +44,7 @@ def job(job_named: Callable[..., Job], services: Services, topic: Topic) -> Job:
     topic.produce(500)
     job.apply(spec_for(services, topic, upgrade=REHEARSED))
     job.wait_ready(seconds=400)
-    wait_stable(job, 1)
+    job.wait_stable(1)
     return job
 
 
@@ -66,14 +66,6 @@ def no_more_records(topic: Topic) -> Iterator[Callable[[], None]]:
 
     yield stop
     stop()
-
-
-def wait_stable(job: Job, run: int, *, seconds: float = 600) -> None:
-    job.wait(
-        lambda: (job.status().get("lastStable") or {}).get("run") == run and job.is_ready(),
-        what=f"run {run} to be stable",
-        seconds=seconds,
-    )
 
 
 def history(job: Job) -> list[tuple[int, str]]:
@@ -99,7 +91,7 @@ def test_the_fix_is_rehearsed_and_takes_over_though_the_operator_is_killed(job: 
     leader = operator.leader()
     assert leader is not None
     own_nodes(job.cluster).signal_container(leader, "operator", signal.SIGKILL)
-    wait_stable(job, 2)
+    job.wait_stable(2)
     assert job.condition("Rehearsed")["status"] == "True"
     assert job.pods("candidate") == []
 
@@ -107,7 +99,7 @@ def test_the_fix_is_rehearsed_and_takes_over_though_the_operator_is_killed(job: 
 def test_what_no_rehearsal_finds_is_rolled_back(job: Job):
     job.write_code("counts-code", NO_SINK)
     job.wait(lambda: job.condition("RolledBack").get("status") == "True", what="a rollback", seconds=600)
-    wait_stable(job, 4)
+    job.wait_stable(4)
     assert job.reason("Stalled") == "RolledBack"
     assert history(job)[0] == (3, "RolledBack")
 
@@ -116,9 +108,9 @@ def test_by_hand_and_back_again_and_all_of_it_is_exact(
     job: Job, topic: Topic, no_more_records: Callable[[], None]
 ):
     job.write_code("counts-code", COUNT_BY_KEY)
-    wait_stable(job, 5)
+    job.wait_stable(5)
     job.cluster.kubectl("annotate", "streamjob", job.name, "-n", job.namespace, "headrace.dev/rollback=5")
-    wait_stable(job, 6)
+    job.wait_stable(6)
     assert job.reason("RolledBack") == "Requested"
     no_more_records()
     topic.wait_exact()
