@@ -89,6 +89,8 @@ class Bench:
         asked = active - took["copy"] - took["claim"] - took["start"]
         timeline.mark("the old driver ends", ends)
         timeline.mark("the candidate is asked to take over", asked)
+        timeline.mark("it has the state", asked + took["copy"])
+        timeline.mark("it has claimed the run", asked + took["copy"] + took["claim"])
         timeline.mark("the candidate is active", active)
         parts = (ends - before, asked - ends, took["copy"] + took["claim"], took["start"], first - active)
         for name, seconds in zip(PARTS, parts, strict=True):
@@ -114,7 +116,7 @@ class Bench:
             "the new driver runs": lambda: self.plain.phase() == "Running",
             "its executor runs": lambda: self.plain.executors() > 0,
         }.items():
-            if not wait_until(reached, seconds=WAIT_SECONDS, every=0.1):
+            if not wait_until(reached, seconds=WAIT_SECONDS, every=0.2):
                 raise SystemExit(f"plain Spark: not in time: {event}\n{self.plain.log()}")
             timeline.mark(event)
         steady.wait(after_epoch=epoch, batches=2)

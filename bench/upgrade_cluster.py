@@ -103,7 +103,8 @@ class Steady:
             newest = [(int(epoch), int(count)) for epoch, count in self.ledger.services.sql(sql)]
             return bool(newest) and newest[0][0] > after_epoch and newest[0][1] >= batches
 
-        if not wait_until(steady, seconds=WAIT_SECONDS, every=0.5):
+        # Seldom: to ask costs a process in two pods, and the moments are the database's own.
+        if not wait_until(steady, seconds=WAIT_SECONDS, every=2):
             raise SystemExit(f"no {batches} batches after epoch {after_epoch}: {self.ledger.noted()[-3:]}")
         return self.epoch()
 
@@ -155,7 +156,7 @@ def watch_steps(job: Job, timeline: Timeline, *, after_run: int) -> None:
                 timeline.mark("status: Standby")
         return not operation and (status.get("lastStable") or {}).get("run", 0) > after_run
 
-    if not wait_until(ended, seconds=WAIT_SECONDS, every=0.1):
+    if not wait_until(ended, seconds=WAIT_SECONDS, every=0.2):
         raise SystemExit(f"the upgrade does not end\n{job.picture()}")
     timeline.mark("promoted")
 

@@ -18,7 +18,7 @@ from headrace_jobs.harness.rehearsal import Rehearsal
 from headrace_jobs.harness.rules import Refused
 from headrace_jobs.harness.runfile import RunFile
 from headrace_jobs.harness.start import check_seed
-from headrace_jobs.store import StoreError, last_batches, seed_run
+from headrace_jobs.store import LastBatches, StoreError, seed_run
 
 log = logging.getLogger("headrace")
 
@@ -96,22 +96,24 @@ class Activation:
             run=order.run, attempt=order.attempt, epoch=order.epoch
         )
         with self._timed("copy"):
-            # Before the copy: once a run is seeded, the one it came from may not go on.
-            self._check_boundaries(order)
-            # With the files that this program was fetched as: another attempt of the run gets the same.
-            seed = seed_run(rehearsal.store, rehearsal.terms.from_run, order.run, code_of=rehearsal.fetched)
+            seed = seed_run(
+                rehearsal.store,
+                rehearsal.terms.from_run,
+                order.run,
+                # The files that this program was fetched as: another attempt of the run gets the same.
+                code_of=rehearsal.fetched,
+                # Before the copy: once a run is seeded, the one it came from may not go on.
+                check=lambda batches: self._check_boundaries(order, batches),
+            )
             for query in rehearsal.registry.resting():
                 check_seed(seed, query.query_name)
         with self._timed("claim"):
             rehearsal.control.claim(run_file, claim_body(run_file, spark_version=rehearsal.session.version))
         return run_file
 
-    def _check_boundaries(self, order: Order) -> None:
-        pending = {
-            name: last.offsets
-            for name, last in last_batches(self.rehearsal.store, self.rehearsal.terms.from_run).items()
-            if last.pending
-        }
+    @staticmethod
+    def _check_boundaries(order: Order, batches: dict[str, LastBatches]) -> None:
+        pending = {name: last.offsets for name, last in batches.items() if last.pending}
         if pending and not order.accept_pending:
             told = ", ".join(f"batch {batch} of query {name}" for name, batch in pending.items())
             raise PendingBatch(f"{told} has begun and not ended: say acceptPending to repeat it")

@@ -18,12 +18,12 @@ from headrace_jobs.harness.assignment import Assignment
 from headrace_jobs.harness.control import StoreUnavailable
 from headrace_jobs.harness.kafka import is_kafka
 from headrace_jobs.harness.rules import StartRefused
+from headrace_jobs.harness.run_store import store_of
 from headrace_jobs.harness.runfile import RunFile, Start
 from headrace_jobs.harness.start import OWNED, check_seed, check_source, check_topics, kafka_options
 from headrace_jobs.harness.writer import Start as QueryStart
-from headrace_jobs.store import Seed, StoreError, open_store, read_seed
+from headrace_jobs.store import Seed, StoreError, read_seed
 from headrace_jobs.store.runs import tell_sink
-from headrace_jobs.store.s3_options import options_in
 
 log = logging.getLogger("headrace")
 
@@ -42,7 +42,7 @@ class SeedLookup:
 
     def _read(self) -> None:
         try:
-            self._seed = read_seed(_store(self._run_file), self._run_file.run)
+            self._seed = read_seed(store_of(self._run_file), self._run_file.run)
         except StoreError as error:
             self._error = error
 
@@ -148,12 +148,8 @@ def replace_options(options: Any, owned: Sequence[str], wanted: dict[str, str]) 
 def _tell_sink(run_file: RunFile, query: str, sink: str) -> None:
     def put() -> None:
         try:
-            tell_sink(_store(run_file), run_file.run, query, sink)
+            tell_sink(store_of(run_file), run_file.run, query, sink)
         except Exception as error:
             log.warning("the sink of query %s could not be noted in the store: %s", query, error)
 
     threading.Thread(target=put, name=f"headrace-sink-{query}", daemon=True).start()
-
-
-def _store(run_file: RunFile) -> Any:
-    return open_store(run_file.store, options_in(run_file.spark_conf))

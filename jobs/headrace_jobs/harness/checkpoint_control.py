@@ -13,9 +13,9 @@ from headrace_jobs.harness.conf import fence_conf, spark_url
 from headrace_jobs.harness.control import Batches, Fenced, StoreUnavailable
 from headrace_jobs.harness.failure import FENCED_CLASS
 from headrace_jobs.harness.jvm_errors import innermost
+from headrace_jobs.harness.run_store import store_of
 from headrace_jobs.harness.runfile import RunFile
-from headrace_jobs.store import StoreError, newest_claim, open_store
-from headrace_jobs.store.s3_options import options_in
+from headrace_jobs.store import StoreError, newest_claim
 
 _STATE_STORE = "spark.sql.streaming.stateStore."
 # Spark 4.2 has stores whose snapshot lags behind make one with their next commit. It looks at these settings
@@ -34,7 +34,7 @@ _LAGS_AT_ONCE = {
 def check_claim_is_seen(run_file: RunFile) -> None:
     """Spark has claimed the run: what copies and saves its state must find that, or it would copy nothing."""
     try:
-        seen = newest_claim(open_store(run_file.store, options_in(run_file.spark_conf)), run_file.directory)
+        seen = newest_claim(store_of(run_file), run_file.directory)
     except StoreError as error:
         raise StoreUnavailable(f"the claim on {run_file.run_path} cannot be read: {error}") from error
     if seen is None or seen < run_file.attempt:

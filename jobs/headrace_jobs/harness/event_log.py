@@ -6,9 +6,9 @@ from collections import defaultdict
 
 from headrace_jobs.harness.conf import EVENT_LOGS
 from headrace_jobs.harness.control import StoreUnavailable
+from headrace_jobs.harness.run_store import store_of
 from headrace_jobs.harness.runfile import RunFile
-from headrace_jobs.store import Store, StoreError, open_store, run_directory
-from headrace_jobs.store.s3_options import options_in
+from headrace_jobs.store import Store, StoreError, run_directory
 
 EVENT_LOGS_KEPT = 3
 _LOG_PREFIX = "eventlog_v2_"
@@ -17,7 +17,7 @@ _LOG_PREFIX = "eventlog_v2_"
 def prepare_event_log(run_file: RunFile) -> None:
     """Before the JVM starts. Raises StoreUnavailable."""
     try:
-        store = open_store(run_file.store, options_in(run_file.spark_conf))
+        store = store_of(run_file)
         place = f"{run_directory(run_file.run)}/{EVENT_LOGS}"
         # S3 has no empty directories. Spark's history server passes over names with a dot.
         store.put(f"{place}/.keep", b"")

@@ -6,10 +6,10 @@ import contextlib
 import threading
 from collections.abc import Callable
 
+from headrace_jobs.harness.run_store import store_of
 from headrace_jobs.harness.runfile import RunFile
-from headrace_jobs.store import Store, StoreError, open_store, run_directory
+from headrace_jobs.store import Store, StoreError, run_directory
 from headrace_jobs.store.runs import Run
-from headrace_jobs.store.s3_options import options_in
 
 # How many attempts of a run keep their log.
 LOGS_KEPT = 5
@@ -24,7 +24,7 @@ def store_log(run_file: RunFile, content: bytes, *, seconds: float = _STORE_SECO
     def put() -> None:
         # Whatever goes wrong here is less than what the driver ends with.
         with contextlib.suppress(Exception):
-            store = open_store(run_file.store, options_in(run_file.spark_conf))
+            store = store_of(run_file)
             store.put(log_key(run_file.directory, run_file.attempt), content)
             stored.set()
             remove_old_logs(store, run_file.directory, run_file.attempt)

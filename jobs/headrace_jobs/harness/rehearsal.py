@@ -42,8 +42,8 @@ log = logging.getLogger("headrace")
 # A script that neither waits nor ends may still start a query: it gets this long after the last one.
 _QUIET_SECONDS = 5.0
 # What is not copied ahead is copied while nobody writes. Much state is looked at less often.
-_COPY_AHEAD_SECONDS = 2.0
-_COPY_AHEAD_SHARE = 0.1
+_COPY_AHEAD_SECONDS = 1.0
+_COPY_AHEAD_SHARE = 0.25
 _LOOK_SECONDS = 0.5
 _MEANING_CHANGED = (
     "Spark accepts it, but the state so far means something else: change it back, or say"

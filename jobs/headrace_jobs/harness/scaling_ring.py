@@ -12,10 +12,10 @@ import threading
 import time
 from typing import Any
 
+from headrace_jobs.harness.run_store import store_of
 from headrace_jobs.harness.runfile import RunFile
-from headrace_jobs.store import StoreError, open_store
+from headrace_jobs.store import StoreError
 from headrace_jobs.store.errors import NotFoundError
-from headrace_jobs.store.s3_options import options_in
 
 log = logging.getLogger("headrace")
 
@@ -88,7 +88,7 @@ class ScalingRing:
             with self._lock:
                 content = json.dumps(self._ring)
             try:
-                self._store().put(KEY, content.encode())
+                store_of(self._run_file).put(KEY, content.encode())
             except StoreError as error:
                 log.warning("the autoscaler's decisions cannot be kept: %s", error)
                 time.sleep(_RETRY_SECONDS)
@@ -100,7 +100,7 @@ class ScalingRing:
 
     def _read_once(self) -> bool:
         try:
-            before = json.loads(self._store().get(KEY))
+            before = json.loads(store_of(self._run_file).get(KEY))
             known = with_news(empty(), before)
         except NotFoundError:
             known = empty()
@@ -113,6 +113,3 @@ class ScalingRing:
             # Whoever was quicker than the store comes after what lies there.
             self._ring, self._read = with_news(known, self._ring), True
         return True
-
-    def _store(self) -> Any:
-        return open_store(self._run_file.store, options_in(self._run_file.spark_conf))

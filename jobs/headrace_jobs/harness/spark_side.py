@@ -30,14 +30,14 @@ from headrace_jobs.harness.observer import MeasureLag, Observer
 from headrace_jobs.harness.patches import Patches
 from headrace_jobs.harness.rehearsal import Rehearsal
 from headrace_jobs.harness.repartition import Repartition
+from headrace_jobs.harness.run_store import store_of
 from headrace_jobs.harness.session import guard_session, open_session
 from headrace_jobs.harness.source_notes import SourceNotes
 from headrace_jobs.harness.tracker import Tracker
 from headrace_jobs.harness.view import Lag
 from headrace_jobs.harness.writer import Start, take_over_writers
 from headrace_jobs.jvm import check_spark_version
-from headrace_jobs.store import Store, open_store
-from headrace_jobs.store.s3_options import options_in
+from headrace_jobs.store import Store
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def take_over_spark(
     functions = Functions(own)
     functions.take_over(patches)
     meanings = Meanings(session, functions)
-    store = functools.cache(lambda: open_store(run_file.store, options_in(run_file.spark_conf)))
+    store = functools.partial(store_of, run_file)
     repartition = _repartition(assignment, session, store)
     rehearsal = None
     if assignment.rehearsing:

@@ -12,12 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from headrace_jobs.harness.run_store import store_of
 from headrace_jobs.harness.runfile import RunFile, RunFileInvalid, read_run_file
 from headrace_jobs.lookout.kafka import Kafka
 from headrace_jobs.lookout.sources import Sources
 from headrace_jobs.lookout.watch import PATIENCE_SECONDS, Seen, Watch
-from headrace_jobs.store import open_store
-from headrace_jobs.store.s3_options import options_in
 
 log = logging.getLogger("headrace")
 
@@ -48,7 +47,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def watch(run_file: RunFile, *, every_seconds: float, result: Path) -> dict[str, Any]:
     kafka = Kafka(run_file)
-    store = open_store(run_file.store, options_in(run_file.spark_conf))
+    store = store_of(run_file)
     sources = Sources(store, run_file.run, kafka.topics)
     alive = _Alarm(every_seconds + 2 * PATIENCE_SECONDS, result)
 

@@ -27,23 +27,25 @@ def mirror(
     copier: Copier | None = None,
     *,
     same: Callable[[Entry | None, Entry], bool] | None = None,
+    existing: Iterable[Entry] | None = None,
 ) -> None:
     """Makes the objects below `target` exactly those that are wanted. May be repeated at any time.
 
-    `same` says whether what lies there is a copy of its source already.
+    `same` says whether what lies there is a copy of its source already. `existing` is what lies there, where
+    the caller has listed it.
     """
     same = same or is_copy
     wanted = list(wanted)
-    existing = {entry.key: entry for entry in store.list(target)}
+    there = {entry.key: entry for entry in (store.list(target) if existing is None else existing)}
     copies: list[Copy] = []
     for one in wanted:
         if one.content is not None:
             store.put(one.target, one.content)
-        elif not same(existing.get(one.target), one.source):
+        elif not same(there.get(one.target), one.source):
             copies.append(Copy(one.source, one.target, one.immutable))
     (copier or store.copy_many)(copies)
     # Left by an earlier, broken-off try: the source has purged them since.
-    store.delete_many(existing.keys() - {one.target for one in wanted})
+    store.delete_many(there.keys() - {one.target for one in wanted})
 
 
 def is_equal(existing: Entry | None, source: Entry) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from headrace_jobs.store.errors import NotFoundError
@@ -70,6 +70,20 @@ def query_names(store: Store, run: Run) -> list[str]:
 def last_batches(store: Store, run: Run) -> dict[str, LastBatches]:
     """Per query the newest batch that has begun and the newest that was committed."""
     return {name: last_batches_of(store, run, name) for name in query_names(store, run)}
+
+
+def batches_in(keys: Iterable[str]) -> dict[str, LastBatches]:
+    """The same, of a run whose keys below `queries/` are known."""
+    newest: dict[str, dict[str, int]] = {}
+    for key in keys:
+        query, slash, rest = key.partition("/")
+        if slash:
+            logs = newest.setdefault(query, {})
+            log, _, name = rest.partition("/")
+            number = _number(name)
+            if log in LastBatches._fields and number is not None:
+                logs[log] = max(number, logs.get(log, number))
+    return {query: LastBatches(logs.get("offsets"), logs.get("commits")) for query, logs in newest.items()}
 
 
 def last_batches_of(store: Store, run: Run, query: str) -> LastBatches:
@@ -128,6 +142,11 @@ def told_sinks(store: Store, run: Run) -> dict[str, str]:
 
 
 def _newest(store: Store, directory: str) -> int | None:
-    # `19.compact` stands for entry 19 and all before it.
-    names = (name.removesuffix(".compact") for name in store.children(directory))
-    return max((int(name) for name in names if name.isdecimal()), default=None)
+    numbers = (_number(name) for name in store.children(directory))
+    return max((number for number in numbers if number is not None), default=None)
+
+
+def _number(name: str) -> int | None:
+    """Of an entry of a log; `19.compact` stands for entry 19 and all before it."""
+    number = name.removesuffix(".compact")
+    return int(number) if number.isdecimal() else None

@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import json
 import posixpath
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 
 from headrace_jobs.store.errors import NotFoundError, SeedError, SourceChangedError
@@ -20,6 +21,7 @@ from headrace_jobs.store.partitions import undo_unfinished
 from headrace_jobs.store.runs import (
     LastBatches,
     Run,
+    batches_in,
     is_log,
     last_batches,
     newest_claim,
@@ -35,6 +37,7 @@ from headrace_jobs.store.statepaths import names_paths, with_paths_moved
 _MARKER = "_seed.json"
 _PINNED = "pinned.json"
 _THREADS = 16
+_ASIDE_THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -73,34 +76,52 @@ def newest_run(store: Store, home: str) -> int | None:
 
 
 def seed_run(
-    store: Store, from_run: Run, to_run: Run, *, code_of: Run | None = None, begins: bool = False
+    store: Store,
+    from_run: Run,
+    to_run: Run,
+    *,
+    code_of: Run | None = None,
+    begins: bool = False,
+    check: Callable[[dict[str, LastBatches]], None] | None = None,
 ) -> Seed:
     """Copies the queries of a stopped run. May be called again at any time: it goes on where it was.
 
     `code_of`: the run whose copies of the application's files are taken over, too. `begins`: the job begins
-    with it; until a driver has begun, it may begin with something else instead.
+    with it; until a driver has begun, it may begin with something else instead. `check` may raise when it
+    hears where the source has stopped; then nothing was copied.
+
+    In a handover nobody writes meanwhile, so what does not wait for something else is asked for beside it.
     """
-    done = earlier_seed(store, to_run, source=run_directory(from_run), replace=begins)
-    if done is not None:
-        return done
-    # Its driver may have been ended in the middle of one.
-    undo_unfinished(store, from_run)
     source, target = (f"{run_directory(run)}/queries/" for run in (from_run, to_run))
-    sources = list(store.list(source))
-    if not sources:
-        _check_never_begun(store, from_run)
-    wanted = [_wanted(store, entry, source, target) for entry in sources]
-    mirror(store, wanted, target)
-    tell_sinks(store, to_run, told_sinks(store, from_run))
-    copy_code(store, code_of, to_run)
-    seed = Seed(
-        from_run=run_directory(from_run),
-        batches=_verified_batches(store, from_run, to_run),
-        objects=len(sources),
-        size_bytes=sum(entry.size for entry in sources),
-        rewritten=sum(one.content is not None for one in wanted),
-        binding=begins or _still_binds(store, from_run),
-    )
+    with ThreadPoolExecutor(_ASIDE_THREADS, "seed") as aside:
+        listed, existing = (aside.submit(lambda at=at: list(store.list(at))) for at in (source, target))
+        done = earlier_seed(store, to_run, source=run_directory(from_run), replace=begins)
+        sources = listed.result()
+        batches = batches_in(entry.key.removeprefix(source) for entry in sources)
+        if check is not None:
+            check(done.batches if done is not None else batches)
+        if done is not None:
+            return done
+        # Its driver may have been ended in the middle of one.
+        if any(last.pending for last in batches.values()) and undo_unfinished(store, from_run):
+            sources = list(store.list(source))
+        if not sources:
+            _check_never_begun(store, from_run)
+        sinks = aside.submit(lambda: tell_sinks(store, to_run, told_sinks(store, from_run)))
+        code = aside.submit(copy_code, store, code_of, to_run)
+        binding = aside.submit(lambda: begins or _still_binds(store, from_run))
+        wanted = [_wanted(store, entry, source, target) for entry in sources]
+        mirror(store, wanted, target, existing=existing.result())
+        for other in (sinks, code):
+            other.result()
+        seed = Seed(
+            from_run=run_directory(from_run),
+            batches=_verified_batches(store, from_run, to_run, aside),
+            objects=len(sources),
+            size_bytes=sum(entry.size for entry in sources),
+            rewritten=sum(one.content is not None for one in wanted),
+            binding=binding.result(),
+        )
     write_marker(store, to_run, seed)
     return seed
 
@@ -203,8 +224,8 @@ def _wanted(store: Store, entry: Entry, source: str, target: str) -> Wanted:
     return Wanted(entry, target + key, content=with_paths_moved(store.get(entry.key), *urls))
 
 
-def _verified_batches(store: Store, from_run: Run, to_run: Run) -> dict[str, LastBatches]:
-    wanted, found = last_batches(store, from_run), last_batches(store, to_run)
+def _verified_batches(store: Store, from_run: Run, to_run: Run, aside: Executor) -> dict[str, LastBatches]:
+    wanted, found = aside.map(lambda run: last_batches(store, run), (from_run, to_run))
     if wanted != found:
         raise SeedError(
             f"{run_directory(from_run)} changed while it was copied ({wanted} is not {found}): "

@@ -47,7 +47,7 @@ def test_a_store_that_does_not_answer_does_not_hold_the_end(run_file, monkeypatc
         def put(self, _key, _content):
             answered.wait(60)
 
-    monkeypatch.setattr(kept_log, "open_store", lambda _url, _options: Deaf())
+    monkeypatch.setattr(kept_log, "store_of", lambda _run_file: Deaf())
     assert store_log(run_file, b"x", seconds=0.05) is None
     answered.set()
 
