@@ -19,7 +19,7 @@ from headrace_jobs.store import (
 )
 from headrace_jobs.store.directory import DirectoryStore
 from headrace_jobs.store.errors import SourceChangedError
-from headrace_jobs.store.runs import tell_sink
+from headrace_jobs.store.runs import batches_in, tell_sink
 from headrace_jobs.store.seed import SeedError
 
 
@@ -58,6 +58,31 @@ def test_last_batches_tell_a_clean_stop_from_a_pending_batch(store: Store) -> No
         "never started": False,
     }
     assert query_names(store, 1) == ["clean", "cut off", "never started"]
+
+
+def test_the_keys_of_a_run_tell_the_same(store: Store) -> None:
+    a_checkpoint(store, query="clean", offsets=12, commits=12)
+    a_checkpoint(store, query="cut off", offsets=4, commits=3)
+    store.put("run-1/queries/compacted/offsets/19.compact", b"v1")
+    store.put("run-1/queries/never started/metadata", b"{}")
+    store.put("run-1/queries/a stray file", b"")
+    keys = [entry.key.removeprefix("run-1/queries/") for entry in store.list("run-1/queries/")]
+    assert batches_in(keys) == last_batches(store, 1)
+    assert batches_in(keys)["compacted"] == (19, None)
+
+
+def test_who_refuses_where_the_source_has_stopped_finds_nothing_copied(store: Store) -> None:
+    a_checkpoint(store, offsets=4, commits=3)
+    heard: list[object] = []
+
+    def refuse(batches: object) -> None:
+        heard.append(batches)
+        raise ValueError("not at a boundary")
+
+    with pytest.raises(ValueError, match="not at a boundary"):
+        seed_run(store, 1, 2, check=refuse)
+    assert heard == [{"orders": (4, 3)}]
+    assert list(store.list("run-2/")) == []
 
 
 def test_a_run_has_one_holder_and_claims_only_go_up(store: Store) -> None:
