@@ -14,7 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from headrace_jobs.harness.patches import Patches
-from headrace_jobs.harness.writer import Start, WriterState
+from headrace_jobs.harness.writer import Start, WriterState, in_batch_scope
 
 # Spark's own, before anything replaces it.
 _foreach_batch = DataStreamWriter.__dict__["foreachBatch"]
@@ -76,9 +76,9 @@ class Muted:
     def writer(self, checkpoint: str, trigger: Any) -> Any:
         """The JVM's writer, to be started."""
         python = DataStreamWriter(self.start.frame)
-        called = self._called()
-        if called is not None:
-            _foreach_batch(python, called)
+        function = self.start.state.foreach_batch
+        if function is not None:
+            _foreach_batch(python, in_batch_scope(self._muted(function), self.start.state.scope))
         else:
             python._jwrite = python._jwrite.format("noop")
         return (
@@ -88,18 +88,20 @@ class Muted:
             .trigger(trigger)
         )
 
-    def _called(self) -> Callable[[Any, int], None] | None:
-        function = self.start.state.foreach_batch
-        if function is None or not self.call_foreach_batch:
-            return None
+    def _muted(self, function: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
+        """Instead of a function for foreachBatch: the same way through Spark, and through Python, as later.
 
-        def call(frame: Any, batch_id: int) -> None:
-            function(frame, batch_id)
+        What was never run before takes its time in the first batch in earnest, while nobody else writes.
+        """
+
+        def compute(frame: Any, batch_id: int) -> None:
+            if self.call_foreach_batch:
+                function(frame, batch_id)
             # A function that writes nothing, as it should here, may leave the frame alone: the state would
             # not be computed, and Spark ends the query.
             frame.write.format("noop").mode("append").save()
 
-        return call
+        return compute
 
     def note(self) -> str | None:
         if self.start.state.foreach_batch is None or self.call_foreach_batch:
