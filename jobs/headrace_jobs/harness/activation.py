@@ -153,9 +153,18 @@ def told_batch(progress: dict[str, Any]) -> str:
     """Where the time of a batch went, the longest first: of the first one it is most of the handover."""
     parts = sorted(progress["durationMs"].items(), key=lambda part: -part[1])
     times = ", ".join(f"{name} {ms / 1000:.2f} s" for name, ms in parts if ms > 0)
-    loads = [operator.get("customMetrics", {}) for operator in progress["stateOperators"]]
-    replayed = sum(one.get("rocksdbNumReplayChangelogFiles", 0) for one in loads)
-    return f"batch {progress['batchId']} took {times}; {replayed} changelogs of the state were replayed"
+    state = [{**one, **one.get("customMetrics", {})} for one in progress["stateOperators"]]
+
+    def total(name: str) -> int:
+        return sum(one.get(name, 0) for one in state)
+
+    # Of all tasks together: as many of them as there are cores go on at the same time.
+    loaded, committed = (total(name) / 1000 for name in ("rocksdbLoadLatencyMs", "commitTimeMs"))
+    changelogs = total("rocksdbNumReplayChangelogFiles")
+    return (
+        f"batch {progress['batchId']} took {times}; state: loaded in {loaded:.2f} s, "
+        f"{changelogs} changelogs replayed, committed in {committed:.2f} s"
+    )
 
 
 class _Timer:

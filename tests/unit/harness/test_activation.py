@@ -207,16 +207,13 @@ def test_what_fails_after_the_claim_ends_the_attempt_as_any_other(rehearsal):
 
 
 def test_where_the_time_of_the_first_batch_went_is_told():
+    loads = [{"rocksdbNumReplayChangelogFiles": files, "rocksdbLoadLatencyMs": 400} for files in (40, 2)]
     progress = {
         "batchId": 7,
-        "durationMs": {"queryPlanning": 120, "addBatch": 2300, "getBatch": 0, "triggerExecution": 2500},
-        "stateOperators": [
-            {"customMetrics": {"rocksdbNumReplayChangelogFiles": 40}},
-            {"customMetrics": {"rocksdbNumReplayChangelogFiles": 2}},
-            {},
-        ],
+        "durationMs": {"queryPlanning": 120, "addBatch": 2300, "triggerExecution": 2500, "getBatch": 0},
+        "stateOperators": [{"customMetrics": load, "commitTimeMs": 30} for load in loads] + [{}],
     }
     assert told_batch(progress) == (
-        "batch 7 took triggerExecution 2.50 s, addBatch 2.30 s, queryPlanning 0.12 s;"
-        " 42 changelogs of the state were replayed"
+        "batch 7 took triggerExecution 2.50 s, addBatch 2.30 s, queryPlanning 0.12 s; state: loaded in "
+        "0.80 s, 42 changelogs replayed, committed in 0.06 s"
     )
