@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace_jobs.harness.ahead import CopyAhead
 from headrace_jobs.harness.assignment import Assignment
 from headrace_jobs.harness.checkpoint_control import CheckpointControl
 from headrace_jobs.harness.conf import spark_url
@@ -35,15 +36,11 @@ from headrace_jobs.store import Store, StoreError, query_names
 from headrace_jobs.store.formats import formats_of
 from headrace_jobs.store.partitions import states_of
 from headrace_jobs.store.rehearsals import Fork, discard_fork, fork_query, lay_down, sweep_rehearsals
-from headrace_jobs.store.seed import copy_ahead
 
 log = logging.getLogger("headrace")
 
 # A script that neither waits nor ends may still start a query: it gets this long after the last one.
 _QUIET_SECONDS = 5.0
-# What is not copied ahead is copied while nobody writes. Much state is looked at less often.
-_COPY_AHEAD_SECONDS = 1.0
-_COPY_AHEAD_SHARE = 0.25
 _LOOK_SECONDS = 0.5
 _MEANING_CHANGED = (
     "Spark accepts it, but the state so far means something else: change it back, or say"
@@ -353,26 +350,24 @@ class Rehearsal:
 
     def _stand_by(self, seconds: float) -> None:
         self.clean_up()
-        began = self.clock()
-        self._copy_ahead()
+        ahead = CopyAhead(
+            self.store,
+            self.terms.from_run,
+            self._number,
+            go_on=lambda: self.phase in ("Rehearsing", "Standby"),
+            clock=self.clock,
+        )
+        ahead.catch_up()
         with self._lock:
             self.phase = "Standby"
         log.info("waits for the handover")
         deadline = self.clock() + seconds
-        next_copy = self._next_copy(began)
         while self.phase == "Standby":
             if self.clock() > deadline and self.leave_standby("Expired"):
                 self.tell(RehearsalOver(Reason.STANDBY_EXPIRED, f"nobody came within {seconds:.0f} s"))
                 return
-            if self.clock() > next_copy:
-                began = self.clock()
-                self._copy_ahead()
-                next_copy = self._next_copy(began)
+            ahead.copy_if_due()
             self.registry.wait_for_change(_LOOK_SECONDS)
-
-    def _next_copy(self, began: float) -> float:
-        now = self.clock()
-        return now + max(_COPY_AHEAD_SECONDS, (now - began) / _COPY_AHEAD_SHARE)
 
     def leave_standby(self, phase: str) -> bool:
         """False when it has left already: of two who want something else, one gets it."""
@@ -387,14 +382,6 @@ class Rehearsal:
         seconds = self.terms.standby_seconds
         assert seconds is not None
         threading.Thread(target=self._stand_by, args=(seconds,), name="headrace-standby", daemon=True).start()
-
-    def _copy_ahead(self) -> None:
-        """What is copied now need not be copied at the handover. Only a help: the seed itself checks all."""
-        try:
-            copied = copy_ahead(self.store, self.terms.from_run, self._number)
-            log.debug("%d files of the state were copied ahead", copied)
-        except StoreError as error:
-            log.warning("the state could not be copied ahead: %s", error)
 
 
 def _note_on(fork: Fork) -> str | None:

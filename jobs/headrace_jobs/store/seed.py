@@ -145,27 +145,42 @@ def _still_binds(store: Store, run: Run) -> bool:
     return seed is not None and seed.binding and last_batches(store, run) == seed.batches
 
 
-def copy_ahead(store: Store, from_run: Run, to_run: Run) -> int:
+def copy_ahead(
+    store: Store,
+    from_run: Run,
+    to_run: Run,
+    *,
+    known: set[str] | None = None,
+    go_on: Callable[[], bool] = lambda: True,
+) -> int:
     """Copies from a run that still goes on, so that seeding has little left to do; how many files.
 
     Only files that never change once they are written (state, and the entries of the logs), only where there
-    is none, and nothing is removed: a copier that wakes up late finds nothing that it could spoil.
+    is none, and nothing is removed: a copier that wakes up late finds nothing that it could spoil. Who comes
+    again brings `known`, where it is kept what is there, so that it is listed once. `go_on` ends it early.
     """
     if earlier_seed(store, to_run, source=run_directory(from_run)) is not None:
         return 0
     source, target = (f"{run_directory(run)}/queries/" for run in (from_run, to_run))
-    there = {entry.key.removeprefix(target) for entry in store.list(target)}
+    there = known if known is not None else set()
+    if not there:
+        there |= {entry.key.removeprefix(target) for entry in store.list(target)}
 
-    def copy(entry: Entry) -> int:
+    def copy(entry: Entry) -> str | None:
         # Spark has removed it meanwhile: then the seed does not want it either.
         with contextlib.suppress(NotFoundError, SourceChangedError):
-            store.copy(Copy(entry, target + entry.key.removeprefix(source), immutable=True))
-            return 1
-        return 0
+            if go_on():
+                key = entry.key.removeprefix(source)
+                store.copy(Copy(entry, target + key, immutable=True))
+                return key
+        return None
 
     keys = ((entry.key.removeprefix(source), entry) for entry in store.list(source))
     with ThreadPoolExecutor(_THREADS) as pool:
-        return sum(pool.map(copy, [entry for key, entry in keys if key not in there and _lasts(key)]))
+        told = pool.map(copy, [entry for key, entry in keys if key not in there and _lasts(key)])
+        copied = {key for key in told if key is not None}
+    there |= copied
+    return len(copied)
 
 
 def _lasts(key: str) -> bool:
