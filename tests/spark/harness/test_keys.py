@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import shutil
@@ -152,10 +153,12 @@ def shown_in_the_ui(ui: str) -> dict[str, str]:
 
 def arguments_under(driver: DriverProcess) -> dict[str, str]:
     process = psutil.Process(driver.process.pid)
-    family = {
-        f"arguments of {one.pid}": one.cmdline() for one in [process, *process.children(recursive=True)]
-    }
-    return {who: "\0".join(arguments) for who, arguments in family.items()}
+    family: dict[str, str] = {}
+    for one in [process, *process.children(recursive=True)]:
+        # Of the dead nobody sees any: Spark's start script leaves the JVM a child that has ended.
+        with contextlib.suppress(psutil.ZombieProcess, psutil.NoSuchProcess):
+            family[f"arguments of {one.pid}"] = "\0".join(one.cmdline())
+    return family
 
 
 def texts_in(directory: Path) -> dict[str, str]:
