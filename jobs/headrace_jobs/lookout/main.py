@@ -60,7 +60,8 @@ def watch(run_file: RunFile, *, every_seconds: float, result: Path) -> dict[str,
     try:
         return Watch(look=look, every_seconds=every_seconds, clock=time.monotonic, sleep=time.sleep).run()
     finally:
-        kafka.close()
+        kafka.close()  # which may hang as well
+        alive.stop()
 
 
 class _Alarm:
@@ -69,6 +70,7 @@ class _Alarm:
     def __init__(self, seconds: float, result: Path) -> None:
         self._seconds, self._result = seconds, result
         self._beat = threading.Event()
+        self._over = False
 
     def start(self) -> None:
         threading.Thread(target=self._wait, name="headrace-alarm", daemon=True).start()
@@ -76,9 +78,15 @@ class _Alarm:
     def beat(self) -> None:
         self._beat.set()
 
+    def stop(self) -> None:
+        self._over = True
+        self._beat.set()
+
     def _wait(self) -> None:
         while self._beat.wait(self._seconds):
             self._beat.clear()
+            if self._over:
+                return
         message = f"nobody can tell whether there is work: no look has ended for {self._seconds:.0f} s"
         self._result.write_text(json.dumps({"reason": "Blind", "message": message}), encoding="utf-8")
         os._exit(0)

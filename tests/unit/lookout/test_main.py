@@ -1,6 +1,7 @@
 """The command: a run file in, last words out."""
 
 import json
+import threading
 from pathlib import Path
 
 from headrace_jobs.harness.source_notes import SourceNotes
@@ -26,6 +27,17 @@ def test_files_are_looked_at_without_any_jvm(tmp_path: Path):
     assert call(tmp_path, {**GOOD, "run": RUN, "store": store.as_uri()}) == 0
     words = json.loads((tmp_path / "words.json").read_text())
     assert words == {"reason": "Work", "message": "1 file waits in the sources of q"}
+
+
+def test_the_alarm_ends_with_the_watch(tmp_path: Path):
+    """It would end the process ten minutes later, whatever that does by then."""
+    store = tmp_path / "store"
+    a_checkpoint(store)
+    call(tmp_path, {**GOOD, "run": RUN, "store": store.as_uri()})
+    alarms = [thread for thread in threading.enumerate() if thread.name == "headrace-alarm"]
+    for alarm in alarms:
+        alarm.join(10)
+    assert not any(alarm.is_alive() for alarm in alarms)
 
 
 def test_who_finds_no_note_is_blind(tmp_path: Path):
