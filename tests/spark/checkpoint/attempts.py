@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -121,6 +122,7 @@ class Trial:
                 continue
         process.kill()
         process.wait(timeout=30)
+        shutil.rmtree(self.spec().scratch, ignore_errors=True)
 
     def calls(self, query: str = "q") -> list[dict[str, int]]:
         path = self.output / query / "calls"

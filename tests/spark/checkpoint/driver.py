@@ -46,6 +46,11 @@ class Spec:
     continuous: bool = False
     repartition: int | None = None
 
+    @property
+    def scratch(self) -> Path:
+        """For what a killed JVM leaves: native libraries, 15 MB of them each time, and Spark's local files."""
+        return Path(self.output) / f"scratch-{self.attempt}"
+
     def write(self, path: Path) -> Path:
         path.write_text(json.dumps(asdict(self)))
         return path
@@ -55,10 +60,13 @@ def session(spec: Spec) -> Any:
     os.environ.update(java_environment())
     from pyspark.sql import SparkSession
 
+    scratch = spec.scratch
+    scratch.mkdir(parents=True, exist_ok=True)
     builder = SparkSession.builder.master(spec.master)
     settings = {
         "spark.ui.enabled": "false",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={scratch}",
+        "spark.local.dir": str(scratch),
         "spark.sql.shuffle.partitions": "2",
         "spark.jars": ",".join(spec.jars),
         "spark.sql.session.timeZone": "UTC",
@@ -119,11 +127,18 @@ class Sink:
                 os.kill(os.getpid(), how)
 
 
+def wait_for_line(line: str, path: Path, seconds: float = 60) -> None:
+    """Goes on when the time is up: who counts the lines afterwards finds that it is not there."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not (path.exists() and line in path.read_text().splitlines()):
+        time.sleep(0.02)
+
+
 def with_faults(spec: Spec, frame: Any, jvm_pid: int) -> Any:
     """Puts a step after the state that kills the JVM, or fails its task, in the second partition."""
     names = ("poison", "taken", "speculated", "retried")
     poison, taken, speculated, retried = (str(Path(spec.output) / name) for name in names)
-    fail_first_task, slow_first_task = spec.fail_first_task, spec.slow_first_task
+    fail_first_task, slow_first_task, spec_attempt = spec.fail_first_task, spec.slow_first_task, spec.attempt
 
     def step(batches: Any) -> Any:
         from pyspark import TaskContext
@@ -142,10 +157,12 @@ def with_faults(spec: Spec, frame: Any, jvm_pid: int) -> Any:
             with Path(retried).open("a") as log:
                 log.write("again\n")
         if second and slow_first_task:
-            if not first_try:
+            copy = f"{spec_attempt} {task.stageId()}"
+            if first_try:
+                wait_for_line(copy, Path(speculated))
+            else:
                 with Path(speculated).open("a") as log:
-                    log.write("twice\n")
-            time.sleep(2 if first_try else 0)  # slow enough to be run a second time beside it
+                    log.write(f"{copy}\n")
 
     if fail_first_task or slow_first_task or (spec.kill and spec.kill[0] == "after-one-changelog"):
         return frame.mapInPandas(step, frame.schema)

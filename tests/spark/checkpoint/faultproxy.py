@@ -86,8 +86,16 @@ class FaultProxy:
 
 @contextlib.contextmanager
 def fault_proxy(server_endpoint: str) -> Iterator[FaultProxy]:
-    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-    proxy = FaultProxy(f"http://127.0.0.1:{listener.getsockname()[1]}")
+    # Bound as long as the proxy lives and never listening: nobody is given the port while the server is away.
+    with socket.socket() as keeper:
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        keeper.bind(("127.0.0.1", 0))
+        yield from _proxy_at(keeper.getsockname(), server_endpoint)
+
+
+def _proxy_at(address: tuple[str, int], server_endpoint: str) -> Iterator[FaultProxy]:
+    listener = _listen(address)
+    proxy = FaultProxy(f"http://127.0.0.1:{address[1]}")
     target = urlsplit(server_endpoint)
     server = (str(target.hostname), int(target.port or 80))
     accepting = threading.Thread(target=_accept, args=(listener, server, proxy), daemon=True)
@@ -112,7 +120,11 @@ def _accept(listener: socket.socket, server: tuple[str, int], proxy: FaultProxy)
         if proxy._ended.wait(_AWAY_SECONDS):
             return
         proxy._away.clear()
-        listener = socket.create_server(address, backlog=128)
+        listener = _listen(address)
+
+
+def _listen(address: tuple[str, int]) -> socket.socket:
+    return socket.create_server(address, backlog=128, reuse_port=True)
 
 
 def _serve(client: socket.socket, server: tuple[str, int], proxy: FaultProxy) -> None:
