@@ -48,7 +48,7 @@ class Spec:
 
     @property
     def scratch(self) -> Path:
-        """For what a killed JVM leaves: native libraries, 15 MB of them each time, and Spark's local files."""
+        """For what a killed JVM leaves: 15 MB of native libraries each time, and Spark's local files."""
         return Path(self.output) / f"scratch-{self.attempt}"
 
     def write(self, path: Path) -> Path:
