@@ -189,14 +189,18 @@ def scaling_facts(context: Context) -> tuple[Fact, ...]:
             reason="Measured" if known else "LagUnknown",
             message="" if advice.unknown is None else advice.unknown,
         ),
-        Fact(
-            type="DataLossRisk",
-            true=advice.loss is not None,
-            reason="RetentionNear" if advice.loss is not None else "InTime",
-            message=advice.loss or "",
-        ),
+        _limited(context, advice, scaling),
     ]
-    return (*facts, _limited(context, advice, scaling))
+    if known or advice.loss is not None:  # else nobody can tell, and what was last told stands
+        facts.append(
+            Fact(
+                type="DataLossRisk",
+                true=advice.loss is not None,
+                reason="RetentionNear" if advice.loss is not None else "InTime",
+                message=advice.loss or "",
+            )
+        )
+    return tuple(facts)
 
 
 def _limited(context: Context, advice: Advice, scaling: Autoscaling) -> Fact:

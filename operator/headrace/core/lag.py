@@ -124,6 +124,8 @@ class Moved:
     # Partitions whose end went back, or that are gone: the topic is another one now.
     reset: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
+    # Whether `read` is all that was read. Not with the first commit of a partition: its begin is not known.
+    read_is_whole: bool = False
 
 
 def follow(before: Flows, offsets: Offsets, *, at: float) -> Moved:
@@ -150,7 +152,12 @@ def follow(before: Flows, offsets: Offsets, *, at: float) -> Moved:
         arrived=sum(one.end - _known_end(known.get(name), one) for name, one in now.items()),
         read=sum(_step(known[name].committed, one.committed) for name, one in now.items() if name in known),
         added=added,
+        read_is_whole=all(_was_followed(known.get(name), one) for name, one in now.items()),
     )
+
+
+def _was_followed(flow: Flow | None, now: Partition) -> bool:
+    return now.committed is None or (flow is not None and flow.committed is not None)
 
 
 def _spread_anew(flows: Mapping[str, Flow], steps: Mapping[str, int]) -> dict[str, Flow]:

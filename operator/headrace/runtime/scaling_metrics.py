@@ -57,7 +57,8 @@ SCALING_GAUGES: Sequence[tuple[str, str, _OfScaling]] = (
     ),
     (
         "time_to_data_loss_seconds",
-        "When the source will delete a row that was not read, as things go. No sample: it will not.",
+        "When the source will delete a row that was not read, as things go; while the lag is "
+        "unknown, as they went. No sample: it will not, or nobody has known yet.",
         lambda seen: seen.decision.numbers.seconds_to_data_loss,
     ),
     (

@@ -35,6 +35,8 @@ FIXED_PRIOR_OF_TRIGGER = 0.1
 FIXED_PRIOR_BATCHES = 2.0
 # How far the last batches rule over the sums of many.
 TRUST_IN_PRESENT = 0.75
+# However short batches should be, this part of them is for rows.
+LEAST_WITHIN = 0.1
 # How much of a step the waves are: 1 for tasks of equal size.
 WAVES = 0.25
 # Twice the executors do not do twice the work. Learned capacity is that of the present number; towards more
@@ -208,19 +210,18 @@ class Fit:
     def batch_seconds(self, stages: Stages, executors: int, rows: float) -> float:
         return self.fixed + rows * self.row_seconds(stages, executors)
 
-    def capacity(
-        self, stages: Stages, executors: int, *, batch_seconds: float, max_rows: int | None = None
-    ) -> float:
+    def capacity(self, stages: Stages, executors: int, *, batch_seconds: float) -> float:
         """Rows per second in batches of that length."""
-        within = max(batch_seconds - self.fixed, 0.0) / batch_seconds
-        capacity = within / self.row_seconds(stages, executors)
-        return capacity if max_rows is None else min(capacity, max_rows / batch_seconds)
+        return self._within(batch_seconds) / self.row_seconds(stages, executors)
+
+    def _within(self, batch_seconds: float) -> float:
+        """The part of such a batch that is left for rows."""
+        return max(1 - self.fixed / batch_seconds, LEAST_WITHIN)
 
     def measured_capacity(self, *, batch_seconds: float) -> float:
         """What the present executors did since there are as many, without any model of their number."""
         per_row = max(self.per_row_since or self.per_row_here, self.row_floor)
-        within = max(batch_seconds - self.fixed, 0.0) / batch_seconds
-        return within / per_row if per_row > 0 else 0.0
+        return self._within(batch_seconds) / per_row if per_row > 0 else 0.0
 
     def to_json(self) -> dict[str, Any]:
         return {name: _rounded(value) for name, value in vars(self).items()}

@@ -65,10 +65,12 @@ def judged(on: Situation) -> Situation:
 
 def _has_shown(on: Situation, trial: Trial) -> bool:
     """After a few batches beyond the first, which loads code and state; long ones say more."""
-    return all(
+    # A query without rows has no batches that could show anything.
+    busy = [query for query in on.working if not query.is_idle]
+    return bool(busy) and all(
         query.fit.executors == trial.after
         and query.fit.batches_here >= (TRIAL_BATCHES if query.batches_are_short else TRIAL_LONG_BATCHES)
-        for query in on.queries
+        for query in busy
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
 from headrace.core.autoscale.cost import Fit
+from headrace.core.autoscale.observation import Batch
 from headrace.core.lag import Flows, Moved, flows_from_json, flows_to_json
 
 VERSION = 2
@@ -43,6 +44,11 @@ class QueryMemory:
     # Offsets and rows of past batches: in compacted and transactional topics they differ.
     offsets_read: float = 0.0
     rows_read: float = 0.0
+    # Rows of batches since the offsets were last known, which come with the next look. None if some of these
+    # batches were missed: rows and offsets are compared of the same time, or not at all.
+    rows_since_look: float | None = None
+    # When the source would delete a row that was not read, at the last look, and of which partition.
+    loss_at: tuple[float, str] | None = None
     # What the job is like, for whoever replays its load.
     trigger_seconds: float = 0.0
     partitions: int = 0
@@ -57,10 +63,22 @@ class QueryMemory:
         # A file is many rows, and a Python source may count in milliseconds.
         return min(max(ratio, 1e-6), 1e9) if abs(ratio - 1) > 0.05 else 1.0
 
-    def looked(self, moved: Moved, lag: int | None, rows: int, *, at: float) -> QueryMemory:
+    def with_batches(self, batches: Sequence[Batch]) -> QueryMemory:
+        """Counts the rows of batches that are new; to be told before the cost of these is learned."""
+        if self.rows_since_look is None or not batches:
+            return self
+        missed = batches[0].number > self.fit.last_number + 1
+        rows = None if missed else self.rows_since_look + sum(batch.rows for batch in batches)
+        return replace(self, rows_since_look=rows)
+
+    def counting_anew(self) -> QueryMemory:
+        """Another lineage, or one that was taken back. What a row costs is still known."""
+        return replace(self, fit=replace(self.fit, last_number=-1), rows_since_look=None)
+
+    def looked(self, moved: Moved, lag: int | None, *, at: float) -> QueryMemory:
         if moved.reset:
             # Another topic under the old name: nothing of its flow is known, what a row costs still is.
-            return QueryMemory(flows=moved.flows, fit=self.fit)
+            return QueryMemory(flows=moved.flows, fit=self.fit, rows_since_look=0.0)
         total = (self.arrived[-1][1] if self.arrived else 0.0) + moved.arrived
         # One point beyond the window, so that the window is always full.
         first = next((i for i, (then, _) in enumerate(self.arrived) if at - then <= LONG_WINDOW_SECONDS), 0)
@@ -69,13 +87,13 @@ class QueryMemory:
             before = before[:-1]
         arrived = (*before, (at, total))
         lags = self.lags if lag is None else (*self.lags[-3:], lag)
+        seen = replace(self, flows=moved.flows, arrived=arrived, lags=lags, rows_since_look=0.0)
+        if self.rows_since_look is None or not moved.read_is_whole:
+            return seen
         return replace(
-            self,
-            flows=moved.flows,
-            arrived=arrived,
-            lags=lags,
+            seen,
             offsets_read=self.offsets_read * 0.98 + moved.read,
-            rows_read=self.rows_read * 0.98 + rows,
+            rows_read=self.rows_read * 0.98 + self.rows_since_look,
         )
 
     def arrival(self, window_seconds: float) -> float | None:
@@ -134,6 +152,8 @@ class QueryMemory:
             "fit": self.fit.to_json(),
             "offsetsRead": round(self.offsets_read),
             "rowsRead": round(self.rows_read),
+            "rowsSinceLook": self.rows_since_look,
+            "lossAt": None if self.loss_at is None else list(self.loss_at),
             "triggerSeconds": self.trigger_seconds,
             "partitions": self.partitions,
             "shufflePartitions": self.shuffle_partitions,
@@ -149,6 +169,8 @@ class QueryMemory:
             fit=Fit.from_json(data["fit"]),
             offsets_read=data["offsetsRead"],
             rows_read=data["rowsRead"],
+            rows_since_look=data.get("rowsSinceLook"),
+            loss_at=(loss[0], loss[1]) if (loss := data.get("lossAt")) else None,
             trigger_seconds=data["triggerSeconds"],
             partitions=data["partitions"],
             shuffle_partitions=data["shufflePartitions"],

@@ -97,11 +97,12 @@ def still_learning(on: Situation) -> Answer | None:
     """Without a model nothing is known but whether the lag grows."""
     if on.modelled:
         return None
-    query = min(on.queries, key=lambda one: one.fit.batches)
+    query = min(on.working or on.queries, key=lambda one: one.fit.batches)
     for one in on.queries:
         lags = one.memory.lags
+        # Between two batches every lag grows: only what is more than that counts.
         grows = len(lags) == 4 and all(before < after for before, after in pairwise(lags))
-        if grows and not on.seen.executors.pending and on.asked < on.ceiling:
+        if grows and one.excess_rows > 0 and not on.seen.executors.pending and on.asked < on.ceiling:
             text = f"the lag of query {one.seen.name} grew three times in a row, to {amount(lags[-1])} rows"
             target = min(2 * on.asked, on.ceiling)
             return _move(on, target, Reason.LAG_GROWS, f"{text}; there is no model of its batches yet")
@@ -130,8 +131,8 @@ def more_is_needed_than_can_help(on: Situation) -> Answer | None:
         return None
     if (denied := executors_are_denied(on)) is not None:
         return denied
-    for query in on.queries:
-        if query.rate_limited:
+    for query in on.working:
+        if query.rate_limited(on.asked):
             limit = query.seen.max_rows_per_batch
             text = f"query {query.seen.name} reads at most {amount(limit)} rows per batch"
             return _stay(
@@ -243,9 +244,11 @@ def more_did_not_help(on: Situation) -> Answer | None:
 
 
 def the_last_ones_are_unproven(on: Situation) -> Answer | None:
-    """What was asked for may be enough: only news is a reason to ask for more before it has shown."""
+    """What was asked for may be enough: only news, or rows that are soon lost, are a reason to ask for more
+    before it has shown.
+    """
     trial = on.memory.trial
-    if trial is None or on.arrival > NEWS * trial.arrival:
+    if trial is None or on.emergency or on.arrival > NEWS * trial.arrival:
         return None
     if on.seen.executors.pending:
         return _waiting(on)
@@ -334,7 +337,7 @@ def _state(on: Situation) -> str:
 def _why_up(on: Situation) -> str:
     horizon = min(query.catch_up_seconds for query in on.queries)
     work_off = f" to be worked off in {duration(horizon)}" if on.backlog_seconds > 0 else ""
-    error = max(query.fit.error for query in on.queries)
+    error = max(query.fit.error for query in on.working)
     return (
         f"{_state(on)}{work_off}; {rate(sum(on.needs))} needed with reserve, {manage(on.wanted)} "
         f"{rate(on.capacity(on.wanted))} (model error {error:.0%})"
@@ -349,7 +352,7 @@ def _loss(on: Situation) -> str:
 
 def _bound(on: Situation) -> tuple[Reason, str]:
     """More executors than these have nothing to do: by the number of tasks, or by a hot partition."""
-    query = max(on.queries, key=lambda one: one.arrival_up or 0.0)
+    query = max(on.working, key=lambda one: one.arrival_up or 0.0)
     stages, hottest = query.stages, query.hottest
     if hottest is not None and stages.hottest_share * stages.source_tasks > 2:
         text = f"{hottest[0]} gets {hottest[1]:.0%} of what arrives in query {query.seen.name}"

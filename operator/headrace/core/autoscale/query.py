@@ -10,7 +10,7 @@ from headrace.core.autoscale.cost import Fit, Stages
 from headrace.core.autoscale.memory import LONG_WINDOW_SECONDS, SHORT_WINDOW_SECONDS, QueryMemory
 from headrace.core.autoscale.observation import Query
 from headrace.core.lag import UnknownLag, seconds_behind
-from headrace.core.lag_loss import loss_if_stopped, time_to_data_loss
+from headrace.core.lag_loss import loss_if_stopped
 
 # Backlog is worked off within this part of the objective, within these bounds.
 CATCH_UP_OF_OBJECTIVE = 2 / 3
@@ -78,17 +78,13 @@ class QueryView:
             return then
         return then + self.unseen_seconds
 
-    @cached_property
+    @property
     def seconds_to_data_loss(self) -> tuple[float, str] | None:
-        if isinstance(self.seen.source, UnknownLag):
+        """And of which partition. While nobody can look: as it stood when somebody could."""
+        if self.memory.loss_at is None:
             return None
-        return time_to_data_loss(
-            self.seen.source,
-            self.memory.flows,
-            now=self.at,
-            retention_seconds=self.seen.retention_seconds,
-            deletes_by_size=self.seen.deletes_by_size,
-        )
+        then, partition = self.memory.loss_at
+        return max(0.0, then - self.at), partition
 
     @cached_property
     def loss_if_stopped(self) -> tuple[float, str] | None:
@@ -152,6 +148,11 @@ class QueryView:
         return min(self.fit.recent_seconds, self.batch_target_seconds)
 
     @property
+    def is_idle(self) -> bool:
+        """Nothing waits, and nothing has come for the whole of the long window, as far as it is known."""
+        return self.lag_rows == 0 and self.arrival == 0
+
+    @property
     def batches_are_short(self) -> bool:
         return self.fit.recent_seconds <= self.batch_target_seconds
 
@@ -193,13 +194,20 @@ class QueryView:
     def capacity(self, executors: int) -> float:
         # Asked for every number by several questions of one decision.
         if executors not in self._capacities:
-            self._capacities[executors] = self.fit.capacity(
-                self.stages,
-                executors,
-                batch_seconds=self.batch_target_seconds,
-                max_rows=self.seen.max_rows_per_batch,
-            )
+            limited = self._capacity_by_limit(executors)
+            self._capacities[executors] = min(self._capacity_without_limit(executors), limited)
         return self._capacities[executors]
+
+    def _capacity_without_limit(self, executors: int) -> float:
+        return self.fit.capacity(self.stages, executors, batch_seconds=self.batch_target_seconds)
+
+    def _capacity_by_limit(self, executors: int) -> float:
+        """By the source's own limit of rows per batch: full batches, one after the other."""
+        limit = self.seen.max_rows_per_batch
+        if limit is None:
+            return math.inf
+        batch = self.fit.batch_seconds(self.stages, executors, limit)
+        return limit / max(self.seen.trigger_seconds, batch)
 
     def suitable_batch_rows(self, executors: int) -> int | None:
         """A limit for a source that has none: what they do in a batch that keeps the objective."""
@@ -207,11 +215,10 @@ class QueryView:
             return None
         return math.floor(self.capacity(executors) * self.batch_target_seconds)
 
-    @property
-    def rate_limited(self) -> bool:
-        """Its own limit of rows per batch keeps it back, not the executors."""
-        limit = self.seen.max_rows_per_batch
-        return limit is not None and (self.arrival_up or 0.0) > limit / self.batch_target_seconds
+    def rate_limited(self, executors: int) -> bool:
+        """So many could do more, and more arrives, than its own limit of rows per batch lets them."""
+        limited = self._capacity_by_limit(executors)
+        return limited < min(self.arrival_up or 0.0, self._capacity_without_limit(executors))
 
     @property
     def skewed(self) -> bool:

@@ -10,6 +10,7 @@ from headrace.core.autoscale.memory import Memory, QueryMemory
 from headrace.core.autoscale.observation import Limits, Numbers, Observation, Query
 from headrace.core.autoscale.query import BATCH_OF_OBJECTIVE, UTILISATION, QueryView, stages_of
 from headrace.core.lag import Offsets, follow, rows_behind
+from headrace.core.lag_loss import time_to_data_loss
 
 # Beyond the target by this much, more executors are asked for.
 UTILISATION_BAND = 0.06
@@ -55,8 +56,15 @@ class Situation:
         return self.limits.lifted_max if lifted else self.limits.max
 
     @cached_property
+    def working(self) -> tuple[QueryView, ...]:
+        """Those that need something: one that has never had rows, and has none now, needs nothing."""
+        return tuple(query for query in self.queries if query.fit.ready or not query.is_idle)
+
+    @cached_property
     def modelled(self) -> bool:
-        return all(query.fit.ready and query.arrival is not None for query in self.queries)
+        return bool(self.working) and all(
+            query.fit.ready and query.arrival is not None for query in self.working
+        )
 
     @cached_property
     def needs(self) -> tuple[float, ...]:
@@ -64,27 +72,25 @@ class Situation:
         startup, ready = self.memory.startup_seconds, self.seen.executors.ready
         return tuple(
             query.need(query.utilisation(startup), ready=ready, startup_seconds=startup)
-            for query in self.queries
+            for query in self.working
         )
 
     @cached_property
     def steady_needs(self) -> tuple[float, ...]:
         startup = self.memory.startup_seconds
-        return tuple(query.steady_need(query.utilisation(startup)) for query in self.queries)
+        return tuple(query.steady_need(query.utilisation(startup)) for query in self.working)
 
     def load(self, executors: int, needs: tuple[float, ...] | None = None) -> float:
         """The needs of all queries as a part of what this many executors can do: 1 is full."""
         total = 0.0
-        for query, need in zip(self.queries, self.needs if needs is None else needs, strict=True):
-            capacity = query.capacity(executors)
-            total += need / capacity if capacity > 0 else float(need > 0)
+        for query, need in zip(self.working, self.needs if needs is None else needs, strict=True):
+            total += need / query.capacity(executors)
         return total
 
     def arrival_load(self, executors: int) -> float:
         """The same for what arrives alone, or soon will: how busy this many would be."""
         startup = self.memory.startup_seconds
-        each = ((query.arrival_soon(startup), query.capacity(executors)) for query in self.queries)
-        return sum(arrival / capacity for arrival, capacity in each if capacity > 0)
+        return sum(query.arrival_soon(startup) / query.capacity(executors) for query in self.working)
 
     @cached_property
     def useful(self) -> int:
@@ -92,7 +98,7 @@ class Situation:
         numbers = range(self.limits.min, self.ceiling + 1)
         # A need of zero would make everything useful: capacity is compared, weighted by nothing.
         each = [
-            useful_executors({number: query.capacity(number) for number in numbers}) for query in self.queries
+            useful_executors({number: query.capacity(number) for number in numbers}) for query in self.working
         ]
         return max(each, default=self.limits.min)
 
@@ -116,7 +122,7 @@ class Situation:
     @property
     def utilisation_limit(self) -> float:
         """How busy the present executors may be before more are asked for."""
-        each = [query.utilisation(self.memory.startup_seconds) for query in self.queries]
+        each = [query.utilisation(self.memory.startup_seconds) for query in self.working]
         return min(each, default=UTILISATION[0]) + UTILISATION_BAND
 
     @cached_property
@@ -129,17 +135,17 @@ class Situation:
         return max(each, default=0.0)
 
     def capacity(self, executors: int) -> float:
-        return sum(query.capacity(executors) for query in self.queries)
+        return sum(query.capacity(executors) for query in self.working)
 
     @property
     def measured_capacity(self) -> float:
         return sum(
-            query.fit.measured_capacity(batch_seconds=query.batch_target_seconds) for query in self.queries
+            query.fit.measured_capacity(batch_seconds=query.batch_target_seconds) for query in self.working
         )
 
     def can_afford(self, executors: int) -> bool:
         """Whether loading the state of those that leave would keep the objective."""
-        for query in self.queries:
+        for query in self.working:
             arrival, trigger = query.arrival_up or 0.0, query.seen.trigger_seconds
             reload = query.fit.reload_seconds(query.stages, before=self.asked, after=executors)
             loading = reload + query.fit.batch_seconds(query.stages, executors, arrival * trigger)
@@ -162,7 +168,7 @@ class Situation:
         """The query whose numbers explain the decision best."""
         if not self.queries:
             return None
-        return max(self.queries, key=lambda query: query.lag_rows or 0)
+        return max(self.working or self.queries, key=lambda query: query.lag_rows or 0)
 
     def numbers(self) -> Numbers:
         query = self.busiest
@@ -184,8 +190,8 @@ class Situation:
         return replace(
             known,
             need_rows_per_second=sum(self.needs),
-            capacity_rows_per_second=sum(one.capacity(max(self.asked, 1)) for one in self.queries),
-            capacity_at_max_rows_per_second=sum(one.capacity(self.ceiling) for one in self.queries),
+            capacity_rows_per_second=self.capacity(max(self.asked, 1)),
+            capacity_at_max_rows_per_second=self.capacity(self.ceiling),
             batch_fixed_seconds=query.fit.fixed,
             batch_seconds_per_million_rows=1e6 * query.fit.row_seconds(query.stages, max(self.asked, 1)),
             model_error=query.fit.error,
@@ -206,22 +212,19 @@ def learn(seen: Observation, memory: Memory) -> Situation:
 
 
 def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
-    after, reset, added, behind = before, (), (), None
+    reset, added, behind = (), (), None
     if query.batches and query.batches[-1].number < before.fit.last_number:
-        # Batches count anew: another lineage, or one that was taken back. What a row costs is still known.
-        before = after = replace(before, fit=replace(before.fit, last_number=-1))
+        before = before.counting_anew()
     fresh = [batch for batch in query.batches if batch.number > before.fit.last_number]
+    before = after = before.with_batches(fresh)
     at = seen.at if query.looked_at is None else query.looked_at
     if isinstance(query.source, Offsets):
-        rows = sum(batch.rows for batch in fresh)
         behind = rows_behind(query.source)
         if before.flows.at is None or at > before.flows.at:
             moved = follow(before.flows, query.source, at=at)
-            after = before.looked(moved, behind, rows, at=at)
+            after = before.looked(moved, behind, at=at)
+            after = replace(after, loss_at=_loss_at(query, after, query.source, at))
             reset, added = moved.reset, moved.added
-        else:
-            # Nobody has looked at the source since; the batches count all the same.
-            after = replace(before, rows_read=before.rows_read + rows)
     stages = stages_of(query, after, seen.executors.cores)
     # Where batches follow at once, what a batch may take stands for the trigger.
     trigger = query.trigger_seconds or BATCH_OF_OBJECTIVE * seen.limits.lag_objective_seconds
@@ -244,6 +247,17 @@ def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
         reset=reset,
         added=added,
     )
+
+
+def _loss_at(query: Query, memory: QueryMemory, source: Offsets, at: float) -> tuple[float, str] | None:
+    left = time_to_data_loss(
+        source,
+        memory.flows,
+        now=at,
+        retention_seconds=query.retention_seconds,
+        deletes_by_size=query.deletes_by_size,
+    )
+    return None if left is None else (at + left[0], left[1])
 
 
 def _sum(each: list[float | None]) -> float | None:
