@@ -20,8 +20,11 @@ from urllib.parse import unquote
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from headrace_jobs.harness.file_names import names_like
 from headrace_jobs.harness.jvm_errors import innermost
 from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets, SourceOffsets
+from headrace_jobs.harness.source_notes import NotNoted
+from headrace_jobs.harness.spark_inside import private_field, sources_of
 from headrace_jobs.store import Store, StoreError, local_directory
 from headrace_jobs.store.errors import NotFoundError
 
@@ -46,14 +49,18 @@ class FileLag:
 
     remote: ListFiles | None = None
     clock: Callable[[], float] = time.time
+    pattern_of: Callable[[str, int], str | None] = lambda _query, _index: None
+    """What the names of a query's source, by its index, have to be like."""
+
     _sources: dict[tuple[str, int], _Source] = field(default_factory=dict)
 
     def look(self, query: str, index: int, where: str) -> SourceOffsets:
         """Raises LookFailed."""
-        source = self._sources.get((query, index))
-        if source is None or source.where != where:
+        source, pattern = self._sources.get((query, index)), self.pattern_of(query, index)
+        if source is None or (source.where, source.pattern) != (where, pattern):
             log = f"{self.directory}/queries/{query}/sources/{index}"
-            source = _Source(where, ReadFiles(self.store(), log), self._lister(where), self.clock)
+            read = ReadFiles(self.store(), log)
+            source = _Source(where, read, self._lister(where), self.clock, pattern)
             self._sources[query, index] = source
         seen = source.look(at_once=self._is_here(where))
         files = PartitionOffsets(
@@ -62,6 +69,15 @@ class FileLag:
             unread_since=min(seen.waiting.values(), default=None),
         )
         return SourceOffsets(at=seen.at, partitions={f"files/{index}": files})
+
+    def note(self, query: str, index: int, directory: str) -> dict[str, Any]:
+        """For who looks at them when no driver does. Raises NotNoted."""
+        try:
+            pattern = self.pattern_of(query, index)
+        except LookFailed as error:
+            raise NotNoted(str(error)) from None
+        named = {} if pattern is None else {"pattern": pattern}
+        return {"kind": "files", "index": index, "directory": directory, **named}
 
     def _is_here(self, where: str) -> bool:
         return local_directory(where) is not None and local_directory(self.store().url) is not None
@@ -88,6 +104,7 @@ class _Source:
     read: ReadFiles
     list_files: ListFiles
     clock: Callable[[], float]
+    pattern: str | None = None
     _due: float = 0.0
     _known: _Count | None = None
     _running: _InBackground | None = None
@@ -122,7 +139,10 @@ class _Source:
             taken = self.read.paths()
         except StoreError as error:
             raise LookFailed(f"which files in {self.where} were read cannot be told: {error}") from None
-        waiting = {path: changed for path, changed in found.items() if path not in taken}
+        takes = names_like(self.pattern)
+        waiting = {
+            path: changed for path, changed in found.items() if path not in taken and takes(_name_in(path))
+        }
         return _Count(at, len(taken), waiting)
 
 
@@ -226,6 +246,28 @@ def files_below(pattern: str) -> Iterator[str]:
         for directory, inner, names in os.walk(root):
             inner[:] = [name for name in inner if _is_data(name)]
             yield from (os.path.join(directory, name) for name in names if _is_data(name))  # noqa: PTH118 - hot
+
+
+def jvm_patterns(find_query: Callable[[str], Any]) -> Callable[[str, int], str | None]:
+    """The `pathGlobFilter` of the file sources of queries in the JVM. Raises LookFailed."""
+
+    def pattern_of(query: str, index: int) -> str | None:
+        try:
+            source = sources_of(find_query(query).streamingQuery()).apply(index)
+            options = private_field(source, "sourceOptions").optionMapWithoutPath()
+            # Spark keeps the names of options in small letters.
+            found = options.get("pathglobfilter")
+            return str(found.get()) if found.isDefined() else None
+        except Py4JError as error:
+            raise LookFailed(f"Spark does not tell which files it takes: {str(error)[:300]}") from None
+
+    return pattern_of
+
+
+def _name_in(path: str) -> str:
+    """Of a path of this machine, or of a URL, which is escaped."""
+    name = path.rpartition("/")[2]
+    return unquote(name) if "://" in path else name
 
 
 def _is_data(name: str) -> bool:

@@ -27,6 +27,7 @@ from headrace_jobs.harness.offsets import (
     shortest,
 )
 from headrace_jobs.harness.source_notes import NotNoted, kafka_note
+from headrace_jobs.harness.spark_inside import private_field, sources_of
 
 log = logging.getLogger("headrace")
 
@@ -60,7 +61,7 @@ class KafkaTopics:
         """None if the source is no Kafka, or a Spark whose inside we do not know."""
         execution = self.find_query(query).streamingQuery()
         try:
-            stream = _sources(execution).apply(index)
+            stream = sources_of(execution).apply(index)
             if "KafkaMicroBatchStream" not in stream.getClass().getName():
                 return None
             source = self._source(query, index, execution.runId().toString(), stream)
@@ -101,7 +102,7 @@ class KafkaTopics:
 
     def descriptions(self, query: str) -> list[str]:
         """None before the query has made its plan."""
-        sources = _sources(self.find_query(query).streamingQuery())
+        sources = sources_of(self.find_query(query).streamingQuery())
         return (
             [sources.apply(index).toString() for index in range(sources.size())]
             if sources is not None
@@ -115,7 +116,7 @@ class KafkaSource:
     def __init__(self, jvm: Any, stream: Any) -> None:
         self._jvm = jvm
         theirs = stream.kafkaOffsetReader()
-        self._strategy = _private(theirs, "consumerStrategy")
+        self._strategy = private_field(theirs, "consumerStrategy")
         self._params = jvm.java.util.HashMap(theirs.driverKafkaParams())
         self._given = {str(key): str(value) for key, value in dict(self._params).items()}
         for key, value in _PATIENCE.items():
@@ -124,7 +125,7 @@ class KafkaSource:
         self._reader = kafka.KafkaOffsetReaderAdmin(self._strategy, self._params, _impatient(jvm), "headrace")
         self._json = kafka.JsonUtils
         self._consumer: Any = None
-        self._options = _private(stream, "options")
+        self._options = private_field(stream, "options")
         self._max_rows = _option(stream.maxOffsetsPerTrigger())
         self._retention = UNKNOWN_RETENTION
         self._retention_due = 0.0
@@ -166,7 +167,7 @@ class KafkaSource:
     def began_at(self, session: Any, stream: Any) -> Mapping[str, int] | None:
         """From the checkpoint, where Spark notes it before it plans the first batch."""
         if self._began_at is None:
-            kafka, place = self._jvm.org.apache.spark.sql.kafka010, _private(stream, "metadataPath")
+            kafka, place = self._jvm.org.apache.spark.sql.kafka010, private_field(stream, "metadataPath")
             noted = kafka.KafkaSourceInitialOffsetWriter(session, place).get(0)
             self._began_at = _flat(noted.get().json()) if noted.isDefined() else None
         return self._began_at
@@ -249,12 +250,6 @@ def retention_of(jvm: Any, admin: Any, topic: str) -> Retention:
     return retention_in(lambda key: entries.get(key).value())
 
 
-def _sources(execution: Any) -> Any:
-    """In the order of the query's progress, which names each one once."""
-    sources = execution.sources()
-    return sources.distinct() if sources is not None else None
-
-
 def _offsets(progress: Any, stream: Any) -> dict[str, int] | None:
     offset = progress.get(stream)
     return _flat(offset.get().json()) if offset.isDefined() else None
@@ -273,13 +268,6 @@ def _flat(text: str) -> dict[str, int]:
     return {
         f"{topic}/{number}": offset for topic, ends in by_topic.items() for number, offset in ends.items()
     }
-
-
-def _private(thing: Any, name: str) -> Any:
-    """A field that Spark keeps to itself: its settings are nowhere else."""
-    found = thing.getClass().getDeclaredField(name)
-    found.setAccessible(True)
-    return found.get(thing)
 
 
 def _impatient(jvm: Any) -> Any:

@@ -88,8 +88,8 @@ class LagMeter:
         if kind == "KafkaV2" and self._topics is not None:
             return self._topics.note(query, index)
         directory = local_directory(where) if kind == "FileStreamSource" else None
-        if directory is not None:
-            return {"kind": "files", "index": index, "directory": str(directory)}
+        if directory is not None and self._files is not None:
+            return self._files.note(query, index, str(directory))
         raise NotNoted(f"nobody but the driver can look at the source {kind}[{where}]")
 
     def _of_source(self, query: str, index: int, source: dict[str, Any], at: float) -> Lag:

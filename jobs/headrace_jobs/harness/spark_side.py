@@ -17,7 +17,7 @@ from headrace_jobs.harness.checkpoint_control import CheckpointControl
 from headrace_jobs.harness.driver_jvm import Gateway
 from headrace_jobs.harness.endings import Event, QueryEnd
 from headrace_jobs.harness.failure import UserCode
-from headrace_jobs.harness.file_lag import FileLag, ListFiles, jvm_files
+from headrace_jobs.harness.file_lag import FileLag, ListFiles, jvm_files, jvm_patterns
 from headrace_jobs.harness.kafka import references_of
 from headrace_jobs.harness.kafka_defaults import give_kafka_defaults
 from headrace_jobs.harness.kafka_lag import KafkaTopics
@@ -170,7 +170,8 @@ def _lag_meter(
         run_file = assignment.run_file
         if run_file.run_path not in meters:
             notes = None if assignment.rehearsing else SourceNotes(store, run_file.run)
-            files = FileLag(store, run_file.directory, list_files)
+            patterns = jvm_patterns(topics.find_query)
+            files = FileLag(store, run_file.directory, list_files, pattern_of=patterns)
             meters[run_file.run_path] = LagMeter(topics, files, notes=notes)
         return meters[run_file.run_path].measure(query, progress)
 

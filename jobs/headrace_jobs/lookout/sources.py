@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from headrace_jobs.harness.file_lag import ReadFiles, files_below
+from headrace_jobs.harness.file_names import names_like
 from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets, numbers_in
 from headrace_jobs.harness.source_notes import Note, read_notes
 from headrace_jobs.lookout.watch import Seen
@@ -72,7 +73,9 @@ class Sources:
         taken = ReadFiles(self.store, f"{checkpoint}/sources/{note['index']}").paths()
         if not Path(note["directory"]).exists():
             raise LookFailed(f"there is no directory {note['directory']} here")
-        waiting = sum(1 for file in files_below(note["directory"]) if file not in taken)
+        takes = names_like(note.get("pattern"))
+        found = files_below(note["directory"])
+        waiting = sum(1 for file in found if file not in taken and takes(Path(file).name))
         if not waiting:
             return None
         return f"{waiting} files wait" if waiting > 1 else "1 file waits"

@@ -32,7 +32,7 @@ def write(frame, batch_id):
 while not (place / "in").exists():
     (place / "reached").touch()
     time.sleep(0.02)
-rows = spark.readStream.schema("k string").json(str(place / "in"))
+rows = spark.readStream.schema("k string").option("pathGlobFilter", "*.json").json(str(place / "in"))
 counts = rows.groupBy("k").count()
 counts.writeStream.queryName("counts").outputMode("update").foreachBatch(write).start()
 ticks = spark.readStream.format("rate").option("rowsPerSecond", 20).load()
@@ -64,6 +64,7 @@ def test_from_start_to_drain_and_on_with_the_next_attempt(drive, tmp_path):
     driver.wait_for_file(tmp_path / "reached")
     assert driver.status()["phase"] == "Starting"
     (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.json.md5").write_text("a file that the source leaves alone does not wait")
     add_rows(tmp_path, "one", "a", "a", "b")
     counts = driver.wait_for_batch("counts")
     driver.wait_for_batch("ticks")

@@ -11,7 +11,7 @@ import pytest
 from headrace_jobs.harness.file_lag import FileLag
 from headrace_jobs.harness.lag import LagMeter
 from headrace_jobs.harness.offsets import LookFailed, SourceOffsets
-from headrace_jobs.harness.source_notes import SourceNotes
+from headrace_jobs.harness.source_notes import NotNoted, SourceNotes
 from headrace_jobs.store import Store, directory_url, open_store
 from headrace_jobs.store.errors import NoBucketError
 from tests.spark.harness.conftest import wait_for
@@ -86,6 +86,32 @@ def test_unread_files_are_the_listing_minus_the_log(tmp_path, home):
     assert counted(LagMeter(files=FileLag(lambda: store, "run-1"))) == 1
     lag = LagMeter(files=FileLag(lambda: store, "run-2")).measure("orders", progress(f"file:{source}/*.json"))
     assert lag.files == 3
+
+
+def test_files_that_spark_will_never_take_do_not_wait(tmp_path):
+    """`pathGlobFilter`: beside the data lie other files, and more of them every day."""
+    source = tmp_path / "in"
+    source.mkdir()
+    for name in ("a.json", "b.json", "a.json.md5", "b.ctl"):
+        (source / name).write_text("{}")
+    store = open_store(tmp_path.as_uri())
+    taken(tmp_path, (source / "a.json").as_uri())
+    asked = []
+    files = FileLag(lambda: store, "run-1", pattern_of=lambda *of: asked.append(of) or "*.json")
+    assert LagMeter(files=files).measure("orders", progress(f"file:{source}")).files == 1
+    assert set(asked) == {("orders", 0)}
+    assert files.note("orders", 0, str(source))["pattern"] == "*.json"
+
+
+def test_a_spark_that_does_not_tell_which_files_it_takes_makes_the_lag_unknown(tmp_path):
+    def pattern_of(query: str, index: int) -> str:
+        raise LookFailed(f"Spark does not tell which files it takes: {query}/{index}")
+
+    files = FileLag(lambda: open_store(tmp_path.as_uri()), "run-1", pattern_of=pattern_of)
+    lag = LagMeter(files=files).measure("orders", progress(f"file:{tmp_path}"))
+    assert not lag.known and "does not tell which files it takes" in lag.why
+    with pytest.raises(NotNoted, match="does not tell"):
+        files.note("orders", 0, str(tmp_path))
 
 
 def test_the_oldest_unread_file_tells_how_long_it_waits(tmp_path):

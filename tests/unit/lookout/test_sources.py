@@ -98,8 +98,9 @@ def test_files_that_were_not_read_are_work(tmp_path: Path):
     log.mkdir(parents=True)
     taken = {"path": (inbox / "a.json").as_uri(), "timestamp": 1, "batchId": 0}
     (log / "0").write_text("v1\n" + json.dumps(taken))
-    note: Note = {"kind": "files", "index": 0, "directory": str(inbox)}
+    note: Note = {"kind": "files", "index": 0, "directory": str(inbox), "pattern": "*.json"}
     looked = sources(tmp_path, Topics({}), [note])
+    (inbox / "a.json.md5").write_text("no data")
     assert looked.look().work is None
     (inbox / "b.json").write_text("{}")
     assert looked.look().work == "1 file waits in the sources of q"
