@@ -204,6 +204,8 @@ class KafkaSource:
         for partition, _ in by_name.values():
             assigned.add(partition)
         consumer.assign(assigned)
+        # One that was paused at an earlier look stays so, also when it is assigned again.
+        consumer.resume(assigned)
         for partition, offset in by_name.values():
             consumer.seek(partition, offset)
         deadline = time.monotonic() + _READ_SECONDS
