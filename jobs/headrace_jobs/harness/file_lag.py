@@ -68,7 +68,7 @@ class FileLag:
             committed=seen.taken,
             unread_since=min(seen.waiting.values(), default=None),
         )
-        return SourceOffsets(at=seen.at, partitions={f"files/{index}": files})
+        return SourceOffsets(at=seen.at, partitions={f"files/{index}": files}, divisible=True)
 
     def note(self, query: str, index: int, directory: str) -> dict[str, Any]:
         """For who looks at them when no driver does. Raises NotNoted."""

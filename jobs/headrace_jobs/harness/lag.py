@@ -101,7 +101,7 @@ class LagMeter:
             case "KafkaV2":
                 return self._of_kafka(query, index, source, at)
             case _ if "PythonMicroBatchStream" in description:
-                return offsets_behind(source, "in units of the source's own offsets", at)
+                return offsets_behind(source, "in units of the source's own offsets", at, divisible=True)
             case _:
                 return unknown(f"the source {kind} does not tell how much is waiting")
 
@@ -170,7 +170,9 @@ def of_offsets(offsets: SourceOffsets, why: str) -> Lag:
     return Lag(known=True, rows=behind, files=None, why=why, offsets=offsets)
 
 
-def offsets_behind(source: dict[str, Any], why: str, at: float = 0.0) -> Lag:
+def offsets_behind(
+    source: dict[str, Any], why: str, at: float = 0.0, *, divisible: bool = False
+) -> Lag:
     """Latest minus read, over all partitions; both are nested maps of numbers."""
     latest, read = source.get("latestOffset"), source.get("endOffset")
     if latest is None:
@@ -179,7 +181,9 @@ def offsets_behind(source: dict[str, Any], why: str, at: float = 0.0) -> Lag:
     if not ends or ends.keys() - reads.keys():
         return unknown("the source's offsets are not plain numbers")
     partitions = {"/".join(key) or "0": PartitionOffsets(ends[key], reads[key]) for key in ends}
-    return of_offsets(SourceOffsets(at=at, partitions=partitions, live=False), why)
+    return of_offsets(
+        SourceOffsets(at=at, partitions=partitions, live=False, divisible=divisible), why
+    )
 
 
 def _moment_of(progress: dict[str, Any] | None) -> float | None:

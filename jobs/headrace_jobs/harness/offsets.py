@@ -66,6 +66,8 @@ class SourceOffsets:
     partitions: Mapping[str, PartitionOffsets]
     # Whether `at` is when somebody asked. Otherwise it is when the last batch began: nobody else is told.
     live: bool = True
+    # Whether its rows become as many tasks as there is work for: files do, partitions of a topic do not.
+    divisible: bool = False
     # How long the source keeps a row; None where it deletes by size only, not at all, or does not tell.
     retention_seconds: float | None = None
     deletes_by_size: bool | None = None
@@ -112,6 +114,7 @@ def together(sources: Iterable[SourceOffsets]) -> SourceOffsets | None:
         at=min(source.at for source in each),
         partitions=partitions,
         live=all(source.live for source in each),
+        divisible=any(source.divisible for source in each),
         retention_seconds=_least(source.retention_seconds for source in each),
         deletes_by_size=_any(source.deletes_by_size for source in each),
         min_partitions=_sum(source.min_partitions for source in each),
@@ -140,6 +143,7 @@ def to_report(offsets: SourceOffsets) -> dict[str, Any]:
     return {
         "at": round(offsets.at, 3),
         "live": offsets.live,
+        "divisible": offsets.divisible,
         "retentionSeconds": offsets.retention_seconds,
         "deletesBySize": offsets.deletes_by_size,
         "minPartitions": offsets.min_partitions,

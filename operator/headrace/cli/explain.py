@@ -165,13 +165,15 @@ def _options(
         )
     except ValueError as bad:
         raise ClusterProblem(f"--lag-objective {lag_objective}: {bad}") from None
+    cores = spec.executors.cores if spec is not None else 1
     return Options(
         trace=trace,
         max_executors=highest,
         min_executors=lowest,
         objective_seconds=objective,
-        partitions=ring.partitions,
-        cores=spec.executors.cores if spec is not None else 1,
+        # A few tasks for each core: nobody waits for the last one.
+        partitions=ring.partitions or 3 * highest * cores,
+        cores=cores,
         per_executor=ring.rows_per_executor,
         seed=seed,
         job=ring.job,

@@ -54,7 +54,10 @@ class Ring:
         return last["at"] if last["reason"] == newest["reason"] else newest["at"]
 
     @property
-    def partitions(self) -> int:
+    def partitions(self) -> int | None:
+        """None where rows become as many tasks as there is work for."""
+        if any(query.divisible for query in self.memory.queries.values()):
+            return None
         return max((query.partitions for query in self.memory.queries.values()), default=0) or 1
 
     @property

@@ -49,10 +49,17 @@ class Stages:
     """Where the tasks come from."""
 
     cores: int
-    source_tasks: int
+    # None: the source is divided into as many as there are cores, as far as anybody knows.
+    source_tasks: int | None
     shuffle_tasks: int | None
     # The share of the source's hottest partition.
     hottest_share: float
+
+    @property
+    def fewest_tasks(self) -> tuple[int, str]:
+        """Of the stage that is divided least, and what they are called."""
+        each = ((self.source_tasks, "partitions"), (self.shuffle_tasks, "shuffle partitions"))
+        return min(((tasks, kind) for tasks, kind in each if tasks is not None), default=(0, "partitions"))
 
     def share(self, executors: int) -> float:
         """Of the rows, the part that the busiest core has to do."""
@@ -62,8 +69,10 @@ class Stages:
         return (read + _of_busiest_core(self.shuffle_tasks, executors * self.cores)) / 2
 
 
-def _of_busiest_core(tasks: int, slots: int) -> float:
+def _of_busiest_core(tasks: int | None, slots: int) -> float:
     """Whole waves for equal tasks; they are never quite equal, and cores that are free first take more."""
+    if tasks is None:
+        return 1 / slots
     return (WAVES * math.ceil(tasks / slots) + (1 - WAVES) * max(1.0, tasks / slots)) / tasks
 
 

@@ -52,6 +52,8 @@ class QueryMemory:
     # What the job is like, for whoever replays its load.
     trigger_seconds: float = 0.0
     partitions: int = 0
+    min_partitions: int | None = None
+    divisible: bool = False
     shuffle_partitions: int | None = None
     retention_seconds: float | None = None
 
@@ -74,6 +76,12 @@ class QueryMemory:
     def counting_anew(self) -> QueryMemory:
         """Another lineage, or one that was taken back. What a row costs is still known."""
         return replace(self, fit=replace(self.fit, last_number=-1), rows_since_look=None)
+
+    def read_as(self, *, divisible: bool) -> QueryMemory:
+        """Its tasks come from elsewhere than before: work was counted in another measure."""
+        if divisible == self.divisible:
+            return self
+        return replace(self, divisible=divisible, fit=Fit(last_number=self.fit.last_number))
 
     def looked(self, moved: Moved, lag: int | None, *, at: float) -> QueryMemory:
         if moved.reset:
@@ -156,6 +164,8 @@ class QueryMemory:
             "lossAt": None if self.loss_at is None else list(self.loss_at),
             "triggerSeconds": self.trigger_seconds,
             "partitions": self.partitions,
+            "minPartitions": self.min_partitions,
+            "divisible": self.divisible,
             "shufflePartitions": self.shuffle_partitions,
             "retentionSeconds": self.retention_seconds,
         }
@@ -173,6 +183,8 @@ class QueryMemory:
             loss_at=(loss[0], loss[1]) if (loss := data.get("lossAt")) else None,
             trigger_seconds=data["triggerSeconds"],
             partitions=data["partitions"],
+            min_partitions=data.get("minPartitions"),
+            divisible=data.get("divisible", False),
             shuffle_partitions=data["shufflePartitions"],
             retention_seconds=data["retentionSeconds"],
         )

@@ -42,6 +42,8 @@ class Query:
     shuffle_partitions: int | None = None
     # Partitions of the source, where it has more than it tells of one by one.
     partition_count: int | None = None
+    # Files, and what a Python source reads, are divided into tasks by size: its partitions are no tasks.
+    divisible: bool = False
     # Spark splits partitions of the source where there are fewer than this.
     min_partitions: int | None = None
     # The source's limit of rows per batch, if it has one.

@@ -354,9 +354,9 @@ def _bound(on: Situation) -> tuple[Reason, str]:
     """More executors than these have nothing to do: by the number of tasks, or by a hot partition."""
     query = max(on.working, key=lambda one: one.arrival_up or 0.0)
     stages, hottest = query.stages, query.hottest
-    if hottest is not None and stages.hottest_share * stages.source_tasks > 2:
+    tasks, kind = stages.fewest_tasks
+    if hottest is not None and stages.hottest_share * (stages.source_tasks or 0) > 2:
         text = f"{hottest[0]} gets {hottest[1]:.0%} of what arrives in query {query.seen.name}"
         return Reason.SKEW_BOUND, f"{text}, and one core has to do it; {_state(on)}"
-    tasks = stages.source_tasks
-    text = f"query {query.seen.name} has {tasks} partitions for {on.asked * stages.cores} cores"
+    text = f"query {query.seen.name} has {tasks} {kind} for {on.asked * stages.cores} cores"
     return Reason.PARTITION_BOUND, f"{text}: more would hardly help; {_state(on)}"

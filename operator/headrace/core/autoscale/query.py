@@ -242,6 +242,10 @@ class QueryView:
 
 def stages_of(seen: Query, memory: QueryMemory, cores: int) -> Stages:
     """The tasks of a batch. A partition that Spark splits is no longer as hot."""
+    if seen.divisible:
+        return Stages(
+            cores=cores, source_tasks=None, shuffle_tasks=seen.shuffle_partitions, hottest_share=0.0
+        )
     told = max(1, len(memory.flows.partitions))
     partitions = max(told, seen.partition_count or 0)
     tasks = max(partitions, seen.min_partitions or 0)

@@ -83,6 +83,7 @@ def _readable(one: Mapping[str, Any], name: str, *, now: float, ahead: float) ->
         running_rows=_whole(offsets.get("plannedRows")) if running is not None else None,
         shuffle_partitions=_whole(one.get("shufflePartitions")),
         partition_count=_whole(offsets.get("partitionCount")),
+        divisible=offsets.get("divisible") is True,
         min_partitions=_whole(offsets.get("minPartitions")),
         max_rows_per_batch=_whole(offsets.get("maxRowsPerBatch")),
         task_skew=None if one.get("taskSkew") is None else _finite(one["taskSkew"]),

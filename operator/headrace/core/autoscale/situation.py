@@ -213,6 +213,8 @@ def learn(seen: Observation, memory: Memory) -> Situation:
 
 def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
     reset, added, behind = (), (), None
+    query = _as_last_told(query, before)
+    before = before.read_as(divisible=query.divisible)
     if query.batches and query.batches[-1].number < before.fit.last_number:
         before = before.counting_anew()
     fresh = [batch for batch in query.batches if batch.number > before.fit.last_number]
@@ -233,6 +235,8 @@ def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
         fit=after.fit.learn(fresh, stages, trigger),
         trigger_seconds=query.trigger_seconds,
         partitions=query.partition_count or len(after.flows.partitions),
+        min_partitions=query.min_partitions,
+        divisible=query.divisible,
         shuffle_partitions=query.shuffle_partitions,
         retention_seconds=query.retention_seconds,
     )
@@ -246,6 +250,19 @@ def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
         offsets_behind=behind,
         reset=reset,
         added=added,
+    )
+
+
+def _as_last_told(query: Query, before: QueryMemory) -> Query:
+    """What only its source tells stays as it was while nobody can ask: batches go on, and are learned from."""
+    if isinstance(query.source, Offsets):
+        return query
+    return replace(
+        query,
+        divisible=before.divisible,
+        partition_count=before.partitions or None,
+        min_partitions=before.min_partitions,
+        retention_seconds=before.retention_seconds,
     )
 
 
