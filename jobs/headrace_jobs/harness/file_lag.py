@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,19 +54,23 @@ class FileLag:
 
     _sources: dict[tuple[str, int], _Source] = field(default_factory=dict)
 
-    def look(self, query: str, index: int, where: str) -> SourceOffsets:
-        """Raises LookFailed."""
+    def look(self, query: str, index: int, where: str, *, read_to: int | None = None) -> SourceOffsets:
+        """`read_to` is the newest entry of the source's log whose batch has ended; without it all of them are
+        believed to be read. Raises LookFailed.
+        """
         source, pattern = self._sources.get((query, index)), self.pattern_of(query, index)
         if source is None or (source.where, source.pattern) != (where, pattern):
             log = f"{self.directory}/queries/{query}/sources/{index}"
             read = ReadFiles(self.store(), log)
             source = _Source(where, read, self._lister(where), self.clock, pattern)
             self._sources[query, index] = source
-        seen = source.look(at_once=self._is_here(where))
+        seen = source.look(read_to, at_once=self._is_here(where))
+        planned = seen.planned_beyond(read_to)
+        unread = [one for one in (*seen.waiting.values(), *planned) if one is not None]
         files = PartitionOffsets(
             end=seen.taken + len(seen.waiting),
-            committed=seen.taken,
-            unread_since=min(seen.waiting.values(), default=None),
+            committed=seen.taken - len(planned),
+            unread_since=min(unread, default=None),
         )
         return SourceOffsets(at=seen.at, partitions={f"files/{index}": files}, divisible=True)
 
@@ -96,6 +100,12 @@ class _Count:
     taken: int
     # By path, when each one was last changed.
     waiting: Mapping[str, float]
+    # Of those that are taken, and were not read when they were counted: the entry of the log, and when each one
+    # was last changed, where it still lies there.
+    planned: Sequence[tuple[int, float | None]]
+
+    def planned_beyond(self, read_to: int | None) -> list[float | None]:
+        return [changed for entry, changed in self.planned if read_to is not None and entry > read_to]
 
 
 @dataclass
@@ -109,12 +119,12 @@ class _Source:
     _known: _Count | None = None
     _running: _InBackground | None = None
 
-    def look(self, *, at_once: bool) -> _Count:
+    def look(self, read_to: int | None, *, at_once: bool) -> _Count:
         """Raises LookFailed."""
         if at_once:
-            return self._count()
+            return self._count(read_to)
         if self._running is None and self.clock() >= self._due:
-            self._running = _InBackground(self._count)
+            self._running = _InBackground(lambda: self._count(read_to))
         if self._running is not None:
             self._take(self._running)
         if self._known is None:
@@ -131,7 +141,7 @@ class _Source:
             self._running, self._known = None, counted
             self._due = counted.at + max(_REMOTE_SECONDS, _REST * (self.clock() - counted.at))
 
-    def _count(self) -> _Count:
+    def _count(self, read_to: int | None) -> _Count:
         """First the listing, then the log: what is taken meanwhile does not wait."""
         at = self.clock()
         found = self.list_files(self.where)
@@ -143,7 +153,12 @@ class _Source:
         waiting = {
             path: changed for path, changed in found.items() if path not in taken and takes(_name_in(path))
         }
-        return _Count(at, len(taken), waiting)
+        planned = [
+            (entry, found.get(path))
+            for path, entry in taken.items()
+            if read_to is not None and entry > read_to
+        ]
+        return _Count(at, len(taken), waiting, planned)
 
 
 class _InBackground:
@@ -174,35 +189,38 @@ class _InBackground:
 
 @dataclass
 class ReadFiles:
-    """The files a file source has taken, from its log: entries 0, 1, …, every tenth with all before it."""
+    """The files a file source has taken, from its log: entries 0, 1, …, every tenth with all before it.
+
+    A file is taken when its batch is planned. Which entry it is of, tells whether that batch has ended.
+    """
 
     store: Store
     log: str
-    _paths: set[str] = field(default_factory=set)
+    _paths: dict[str, int] = field(default_factory=dict[str, int])
     _newest: int = -1
 
-    def paths(self) -> set[str]:
-        """Raises StoreError."""
+    def paths(self) -> Mapping[str, int]:
+        """With the entry of each one. Raises StoreError."""
         entries = sorted(_log_entries(self.store.children(self.log)))
         compact = max((number for number, name in entries if name.endswith(".compact")), default=-1)
         # A compacted entry tells everything up to it, so it is only needed where we are behind it.
         start = max(self._newest + 1, compact if compact > self._newest else 0)
         for number, name in entries:
             if number >= start:
-                self._paths.update(self._paths_in(name))
+                self._paths.update(self._paths_in(name, number))
                 self._newest = number
         return self._paths
 
-    def _paths_in(self, name: str) -> Iterator[str]:
+    def _paths_in(self, name: str, number: int) -> Iterator[tuple[str, int]]:
         try:
             lines = self.store.get(f"{self.log}/{name}").decode().splitlines()
         except NotFoundError:  # compacted and purged since the listing; the compacted entry has it
             return
         for line in lines[1:]:  # the first line is the version
             # Files are URLs here, escaped; the places of queries and sources are Hadoop's paths: not so.
-            url = json.loads(line)["path"]
-            path = local_directory(url)
-            yield url if path is None else unquote(str(path))
+            told = json.loads(line)
+            path = local_directory(told["path"])
+            yield told["path"] if path is None else unquote(str(path)), told.get("batchId", number)
 
 
 def local_files(where: str) -> dict[str, float]:

@@ -97,7 +97,7 @@ class LagMeter:
         kind, where = _kind_and_place(description)
         match kind:
             case "FileStreamSource":
-                return self._of_files(query, index, where)
+                return self._of_files(query, index, where, _log_offset(source))
             case "KafkaV2":
                 return self._of_kafka(query, index, source, at)
             case _ if "PythonMicroBatchStream" in description:
@@ -134,11 +134,11 @@ class LagMeter:
         since = offsets.behind_since
         return replace(lag, offsets=offsets, behind_since=iso(since) if since is not None else None)
 
-    def _of_files(self, query: str, index: int, where: str) -> Lag:
+    def _of_files(self, query: str, index: int, where: str, read_to: int | None) -> Lag:
         if self._files is None:
             return unknown("nobody counts the unread files")
         try:
-            offsets = self._files.look(query, index, where)
+            offsets = self._files.look(query, index, where, read_to=read_to)
         except LookFailed as error:
             return unknown(str(error))
         why = f"files in {where} that were not read yet"
@@ -184,6 +184,13 @@ def offsets_behind(
     return of_offsets(
         SourceOffsets(at=at, partitions=partitions, live=False, divisible=divisible), why
     )
+
+
+def _log_offset(source: dict[str, Any]) -> int | None:
+    """The newest entry of a file source's log that a batch has read to its end; None before there was one."""
+    end = source.get("endOffset")
+    number = end.get("logOffset") if isinstance(end, dict) else None
+    return number if isinstance(number, int) else None
 
 
 def _moment_of(progress: dict[str, Any] | None) -> float | None:

@@ -10,7 +10,7 @@ import pytest
 
 from headrace_jobs.harness.file_lag import FileLag
 from headrace_jobs.harness.lag import LagMeter
-from headrace_jobs.harness.offsets import LookFailed, SourceOffsets
+from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets, SourceOffsets, to_report
 from headrace_jobs.harness.source_notes import NotNoted, SourceNotes
 from headrace_jobs.store import Store, directory_url, open_store
 from headrace_jobs.store.errors import NoBucketError
@@ -51,12 +51,14 @@ class Bucket:
 def taken(root: Path, *urls: str, entry: str = "0") -> None:
     log = root / "run-1" / "queries" / "orders" / "sources" / "0"
     log.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps({"path": url, "timestamp": 1, "batchId": 0}) for url in urls]
+    number = int(entry.removesuffix(".compact"))
+    lines = [json.dumps({"path": url, "timestamp": 1, "batchId": number}) for url in urls]
     (log / entry).write_text("\n".join(["v1", *lines]))
 
 
-def progress(where: str) -> dict:
-    return {"sources": [{"description": f"FileStreamSource[{where}]", "endOffset": {"logOffset": 0}}]}
+def progress(where: str, *, read_to: int | None = 0) -> dict:
+    end = None if read_to is None else {"logOffset": read_to}
+    return {"sources": [{"description": f"FileStreamSource[{where}]", "endOffset": end}]}
 
 
 def look(files: FileLag) -> SourceOffsets:
@@ -73,7 +75,7 @@ def test_unread_files_are_the_listing_minus_the_log(tmp_path, home):
     store = open_store(directory_url(tmp_path))
 
     def counted(meter: LagMeter) -> int | None:
-        return meter.measure("orders", progress(f"file:{source}")).files
+        return meter.measure("orders", progress(f"file:{source}", read_to=9)).files
 
     meter = LagMeter(files=FileLag(lambda: store, "run-1"))
     assert counted(meter) == 4
@@ -125,7 +127,7 @@ def test_the_oldest_unread_file_tells_how_long_it_waits(tmp_path):
     lag = meter.measure("orders", progress(f"file:{source}"))
     assert (lag.rows, lag.files, lag.behind_since) == (None, 2, "1970-01-01T00:03:20.000Z")
     taken(tmp_path, *((source / name).as_uri() for name in "bc"), entry="1")
-    assert meter.measure("orders", progress(f"file:{source}")).files == 0
+    assert meter.measure("orders", progress(f"file:{source}", read_to=1)).files == 0
 
 
 def test_files_in_a_bucket_are_listed_by_spark_and_the_log_is_read_where_it_lies(tmp_path):
@@ -199,3 +201,40 @@ def test_a_directory_can_be_looked_at_in_the_drivers_place_and_a_bucket_cannot(t
     lag = meter.measure("orders", progress(where))
     assert (lag.no_lookout is None) == able
     assert able or IN_S3 in (lag.no_lookout or "")
+
+
+def test_files_of_the_batch_that_runs_are_not_read_yet(tmp_path):
+    """Spark's source notes what a batch takes when it is planned: a batch of an hour would hide its files."""
+    source = tmp_path / "in"
+    source.mkdir()
+    for name, changed in (("a", 100.0), ("b", 200.0), ("c", 300.0)):
+        (source / name).write_text("")
+        os.utime(source / name, (changed, changed))
+    taken(tmp_path, (source / "a").as_uri())
+    taken(tmp_path, (source / "b").as_uri(), entry="1")
+    meter = LagMeter(files=FileLag(lambda: open_store(tmp_path.as_uri()), "run-1"))
+    lag = meter.measure("orders", progress(f"file:{source}"))
+    assert (lag.files, lag.behind_since) == (2, "1970-01-01T00:03:20.000Z")
+    assert lag.offsets is not None
+    assert lag.offsets.partitions["files/0"] == PartitionOffsets(3, 1, unread_since=200.0)
+    assert meter.measure("orders", progress(f"file:{source}", read_to=1)).files == 1
+    taken(tmp_path, (source / "a").as_uri(), entry="2.compact")
+    # Nobody has ended a batch since this driver began: what the log says is all that is known.
+    assert meter.measure("orders", progress(f"file:{source}", read_to=None)).files == 1
+
+
+def test_files_of_a_batch_that_runs_are_told_between_two_listings_too(tmp_path):
+    now = [1000.0]
+    taken(tmp_path, f"{IN_S3}/a", entry="4")
+    bucket = Bucket({"a": 1.0, "b": 2.0})
+    store = open_store(tmp_path.as_uri())
+    meter = LagMeter(files=FileLag(lambda: store, "run-1", bucket, clock=lambda: now[0]))
+    assert meter.measure("orders", progress(IN_S3, read_to=3)).files == 2
+    now[0] += 8
+    assert meter.measure("orders", progress(IN_S3, read_to=4)).files == 1
+    assert bucket.asked == 1
+
+
+def test_files_become_as_many_tasks_as_there_is_work_for(tmp_path):
+    files = FileLag(lambda: open_store(tmp_path.as_uri()), "run-1", Bucket({"a": 1.0}))
+    assert to_report(look(files))["divisible"] is True
