@@ -198,3 +198,12 @@ def test_near_a_loss_nobody_waits_for_the_last_ones_to_prove_themselves():
     last = job.run(15, limits=limits(max=4, emergency_max=12))
     assert last.reason is Reason.DATA_LOSS_NEAR
     assert job.executors > 4
+
+
+def test_a_backlog_that_the_limit_lets_go_slowly_only_is_not_blamed_on_partitions():
+    of = {"max_rows_per_batch": 30_000}
+    job = a_settled_job(rows_per_second=2500, limits=limits(min=4), query=of)
+    job.committed, job.batch = [read - 50_000 for read in job.committed], None
+    last = job.run(15)
+    assert last.reason is Reason.RATE_LIMITED
+    assert "reads at most 30k rows per batch" in last.message

@@ -72,3 +72,36 @@ def test_too_few_shuffle_partitions_are_named_as_such():
     job.run(900, rows_per_second=20_000, per_executor=800)
     said = [one.message for one in job.decisions if one.reason is Reason.PARTITION_BOUND]
     assert said and "has 4 shuffle partitions for" in said[-1]
+
+
+def test_a_long_batch_of_nobody_knows_how_many_rows_is_not_stuck():
+    """Of files and of Python sources nobody tells what a batch has taken: it may be all that waits."""
+    job = a_settled_job(rows_per_second=3300)
+    job.ends = [end + 20_000 for end in job.ends]
+    running = {"quiet_seconds": 100.0, "running_seconds": 90.0, "running_rows": None}
+    assert job.run(15, query=running).reason is not Reason.BATCH_STUCK
+    stuck = {"quiet_seconds": 1000.0, "running_seconds": 990.0, "running_rows": None}
+    assert job.run(15, query=stuck).reason is Reason.BATCH_STUCK
+
+
+# Offsets that are no rows: compacted topics, transactions.
+
+
+def a_compacted_job() -> Story:
+    job = a_settled_job(rows_per_second=3300)
+    memory = job.memory.queries["clicks"]
+    tenth = replace(memory, offsets_read=memory.rows_read * 10)
+    job.memory = replace(job.memory, queries={"clicks": tenth})
+    return job
+
+
+def test_what_a_batch_has_taken_is_told_in_offsets():
+    running = {"quiet_seconds": 100.0, "running_seconds": 90.0, "running_rows": 150_000}
+    assert a_settled_job(rows_per_second=3300).run(15, query=running).reason is not Reason.BATCH_STUCK
+    assert a_compacted_job().run(15, query=running).reason is Reason.BATCH_STUCK
+
+
+def test_the_limit_of_a_batch_is_one_of_offsets():
+    job, limit = a_compacted_job(), 20_000
+    last = job.run(15, query={"max_rows_per_batch": limit})
+    assert last.numbers.capacity_rows_per_second == pytest.approx(limit / 10 / 10, rel=0.05)

@@ -35,7 +35,7 @@ class Query:
     quiet_seconds: float = 0.0
     # Spark said that there was nothing to do.
     idle: bool = False
-    # Seconds since the batch that runs now began, and its rows; None between two batches.
+    # Seconds since the batch that runs now began; None between two batches. And what it has taken, in offsets.
     running_seconds: float | None = None
     running_rows: int | None = None
     # Tasks of a shuffle stage; for a stateful query its checkpoint has fixed them. None: no shuffle.
@@ -46,7 +46,7 @@ class Query:
     divisible: bool = False
     # Spark splits partitions of the source where there are fewer than this.
     min_partitions: int | None = None
-    # The source's limit of rows per batch, if it has one.
+    # The source's limit of offsets per batch, if it has one.
     max_rows_per_batch: int | None = None
     # Longest task over the median one in the shuffle stages; None where nobody measured it.
     task_skew: float | None = None

@@ -131,8 +131,8 @@ def more_is_needed_than_can_help(on: Situation) -> Answer | None:
         return None
     if (denied := executors_are_denied(on)) is not None:
         return denied
-    for query in on.working:
-        if query.rate_limited(on.asked):
+    for query, need in zip(on.working, on.needs, strict=True):
+        if query.rate_limited(on.asked, need):
             limit = query.seen.max_rows_per_batch
             text = f"query {query.seen.name} reads at most {amount(limit)} rows per batch"
             return _stay(

@@ -126,6 +126,19 @@ class QueryView:
         return max(now, min(coming, MOST_GROWTH * newest) * self.memory.rows_per_offset)
 
     @property
+    def running_rows(self) -> float:
+        """Of the batch that runs. Who does not know what it took: all that waits, as far as it may take it."""
+        if self.seen.running_rows is not None:
+            return self.seen.running_rows * self.memory.rows_per_offset
+        return min(self.lag_rows or 0, self.most_rows_per_batch)
+
+    @property
+    def most_rows_per_batch(self) -> float:
+        """The source's own limit, which it counts in offsets."""
+        limit = self.seen.max_rows_per_batch
+        return math.inf if limit is None else limit * self.memory.rows_per_offset
+
+    @property
     def hottest(self) -> tuple[str, float] | None:
         return self.memory.flows.hottest_share
 
@@ -203,9 +216,9 @@ class QueryView:
 
     def _capacity_by_limit(self, executors: int) -> float:
         """By the source's own limit of rows per batch: full batches, one after the other."""
-        limit = self.seen.max_rows_per_batch
-        if limit is None:
-            return math.inf
+        limit = self.most_rows_per_batch
+        if math.isinf(limit):
+            return limit
         batch = self.fit.batch_seconds(self.stages, executors, limit)
         return limit / max(self.seen.trigger_seconds, batch)
 
@@ -215,10 +228,10 @@ class QueryView:
             return None
         return math.floor(self.capacity(executors) * self.batch_target_seconds)
 
-    def rate_limited(self, executors: int) -> bool:
-        """So many could do more, and more arrives, than its own limit of rows per batch lets them."""
+    def rate_limited(self, executors: int, need: float) -> bool:
+        """So many could do more, and more is needed, than its own limit of rows per batch lets them."""
         limited = self._capacity_by_limit(executors)
-        return limited < min(self.arrival_up or 0.0, self._capacity_without_limit(executors))
+        return limited < min(need, self._capacity_without_limit(executors))
 
     @property
     def skewed(self) -> bool:
@@ -236,7 +249,7 @@ class QueryView:
         running = self.seen.running_seconds
         if running is None or not self.fit.ready:
             return running is None or running > 10 * max(60.0, self.seen.trigger_seconds)
-        expected = self.fit.batch_seconds(self.stages, self.fit.executors, self.seen.running_rows or 0)
+        expected = self.fit.batch_seconds(self.stages, self.fit.executors, self.running_rows)
         return running > 3 * max(expected, self.usual_batch_seconds)
 
 
