@@ -60,6 +60,7 @@ class _Scaled:
     told_at: float = 0.0
     entries: list[dict[str, Any]] = field(default_factory=list)
     points: list[list[float | int | None]] = field(default_factory=list)
+    point_at: float = 0.0
     told: tuple[object, ...] | None = None
     # Whether the attempt of this uid has work.
     attempt: str | None = None
@@ -117,7 +118,7 @@ class Scaling:
     async def _look(self, key: Key, job: _Scaled, address: AgentAddress, report: Mapping[str, Any]) -> bool:
         if not await self._recall(job, address):
             return False
-        reading = self._read(job, report)
+        reading = self._read(job, address, report)
         if reading is None:
             return False
         may_sleep = self._listen(job, address, reading)
@@ -136,13 +137,19 @@ class Scaling:
         await self._keep(job, address, made.decision)
         return may_sleep or job.advice is not before
 
-    def _read(self, job: _Scaled, report: Mapping[str, Any]) -> Reading | None:
+    def _read(self, job: _Scaled, address: AgentAddress, report: Mapping[str, Any]) -> Reading | None:
         now = self.now().timestamp()
         reading = read(report, now=now)
-        # A last look in the future was by a clock that has been put right: what is older than it is news.
-        is_old = reading.at == job.looked_at or reading.at < job.looked_at <= now
+        # A last look in the future was by a clock that has been put right: what is older than it is news. So
+        # it is of another driver, whose clock is another one.
+        goes_on = job.attempt == address.uid and job.looked_at <= now
+        is_old = reading.at == job.looked_at or (reading.at < job.looked_at and goes_on)
         if not reading.queries or is_old:
             return None  # nothing has been measured since
+        if reading.at < job.looked_at:
+            # Dates of before would be waited for. Nothing that is kept here is lost.
+            job.kept_at = job.told_at = 0.0
+            job.pending_since, job.point_at = None, 0.0
         job.looked_at = reading.at
         return reading
 
@@ -155,7 +162,9 @@ class Scaling:
             job.memory = (job.memory or Memory()).with_new_driver()
             job.pending_since = None
         before = job.no_lookout
-        job.quiet, job.no_lookout = still_quiet(job.quiet, reading), lookout_problem(reading)
+        # By our own clock, as all that is compared with it: the driver's may be minutes away.
+        heard = replace(reading, at=self.now().timestamp())
+        job.quiet, job.no_lookout = still_quiet(job.quiet, heard), lookout_problem(reading)
         if idle is None or job.status.sleep is not None:
             return False
         quiet_seconds = self.now().timestamp() - job.quiet.since if job.quiet is not None else 0.0
@@ -182,7 +191,8 @@ class Scaling:
             now=now,
         )
         job.memory, job.lost = made.memory, job.lost + made.lost
-        if not job.points or reading.at - (job.points[-1][0] or 0) >= _POINT_SECONDS:
+        if reading.at - job.point_at >= _POINT_SECONDS:
+            job.point_at = reading.at
             job.points = [*job.points[-_UNKEPT:], to_point(made.decision, ready=ready)]
         return made
 
@@ -220,8 +230,6 @@ class Scaling:
                 await self.agents.keep_scaling(address, newest)
             return
         job.kept_at = job.told_at = now
-        last = job.points[-1:]
         known = {"memory": job.memory.to_json(), "decisions": job.entries, "looks": job.points}
         if await self.agents.keep_scaling(address, {**known, **newest}):
-            # The newest point stays, so that the next one is a minute away; the ring knows it already.
-            job.entries, job.points = [], last
+            job.entries, job.points = [], []

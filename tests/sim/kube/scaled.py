@@ -108,6 +108,8 @@ class ScaledCluster(FakeCluster):
         # Executors that the cluster has room for.
         self.room = 100
         self.born: dict[str, float] = {}
+        # By how much the clock of the drivers' node is ahead.
+        self.driver_ahead = 0.0
         self.recheck_at: float | None = None
         super().__init__(
             {
@@ -159,7 +161,8 @@ class ScaledCluster(FakeCluster):
             self.topic.advance(STEP_SECONDS, executors=self.ready(), at=self.moment.timestamp())
             self.executors_come_and_go()
             for agent in self.agents.by_uid.values():
-                agent.told = self.topic.report(at=self.moment.timestamp(), executors=self.ready())
+                at = self.moment.timestamp() + self.driver_ahead
+                agent.told = self.topic.report(at=at, executors=self.ready())
             woken: list[Any] = []
             asyncio.run(self.monitor.ask_all_due(woken.append))
             due = self.recheck_at is not None and self.recheck_at <= self.moment.timestamp()

@@ -69,6 +69,39 @@ def test_a_clock_that_was_ahead_and_is_put_right_does_not_make_it_deaf():
     assert (cluster.target or 0) >= 3
 
 
+def test_what_it_learns_is_kept_at_once_when_its_clock_is_right_again():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(20, rate=100)
+    cluster.clock_error = timedelta(hours=1)
+    cluster.steps(8)
+    cluster.clock_error = timedelta(0)
+    cluster.steps(40)
+    ring, now = cluster.agents.ring, cluster.moment.timestamp()
+    assert 0 <= now - ring["memory"]["queries"]["q"]["flows"]["at"] <= 330
+    assert sum(now - 600 <= look[0] <= now for look in ring["looks"]) >= 4
+
+
+def test_the_next_driver_is_heard_also_if_the_clock_of_its_node_is_behind():
+    cluster = ScaledCluster(LIMITS)
+    cluster.steps(60, rate=100)
+    assert cluster.target == 1
+    cluster.driver_ahead = -400.0
+    cluster.end_driver(cluster.driver_place(), "QueryFailed", 66)
+    cluster.steps(20, rate=900)
+    assert (cluster.target or 0) > 1
+
+
+def test_a_driver_whose_clock_is_behind_has_not_been_without_work_for_as_long():
+    cluster = ScaledCluster({**LIMITS, "idle": {"after": "5m"}})
+    cluster.driver_ahead = -500.0
+    cluster.end_driver(cluster.driver_place(), "QueryFailed", 66)
+    cluster.steps(12, rate=100)
+    cluster.steps(12, rate=0)
+    assert cluster.status.sleep is None
+    cluster.steps(16)
+    assert cluster.status.sleep is not None
+
+
 def test_partitions_that_are_added_are_noticed():
     cluster = ScaledCluster({"max": 12, "lagObjective": "60s"})
     cluster.topic.ends, cluster.topic.committed = [0.0] * 2, [0.0] * 2

@@ -28,6 +28,8 @@ STARTUP_PRIOR_SECONDS = 60.0
 QUOTA_SECONDS = 300.0
 # Of a time longer than this in which nobody looked (an upgrade, no operator) it is not known what was needed.
 UNWATCHED_SECONDS = 60.0
+# Of two clocks that are both right, one may be ahead by so much.
+CLOCK_SECONDS = 60.0
 # Queries that are not reported any more are remembered for so long, and so many of them.
 ABSENT_SECONDS = 86_400.0
 ABSENT_QUERIES = 32
@@ -82,6 +84,10 @@ class QueryMemory:
         if divisible == self.divisible:
             return self
         return replace(self, divisible=divisible, fit=Fit(last_number=self.fit.last_number))
+
+    def without_dates(self) -> QueryMemory:
+        """What a row costs, and what the job is like: how it flows is measured anew."""
+        return replace(self, flows=Flows(), arrived=(), lags=(), rows_since_look=None, loss_at=None)
 
     def looked(self, moved: Moved, lag: int | None, *, at: float) -> QueryMemory:
         if moved.reset:
@@ -255,6 +261,17 @@ class Memory:
             return self
         learned = 0.7 * self.startup_seconds + 0.3 * max(1.0, took)
         return replace(self, asked_at=None, startup_seconds=learned)
+
+    def as_of(self, at: float) -> Memory:
+        """What was seen by a clock that was ahead, and has been put right, is yet to come: who waited for it
+        would be deaf for as long. Of such a memory only what has no date is left.
+        """
+        dated = [query.flows.at for query in self.queries.values()]
+        dated += [self.moved_at, *(then for then, _ in self.needed[-1:])]
+        if all(then is None or then <= at + CLOCK_SECONDS for then in dated):
+            return self
+        queries = {name: query.without_dates() for name, query in self.queries.items()}
+        return Memory(queries=queries, startup_seconds=self.startup_seconds)
 
     def with_new_driver(self) -> Memory:
         """The executors of the last one are gone: those of this one start with it."""

@@ -35,7 +35,9 @@ def still_quiet(before: Quiet | None, reading: Reading) -> Quiet | None:
     if not marks:
         return None
     mark = tuple(sorted(marks, key=str))
-    return before if before is not None and before.mark == mark else Quiet(reading.at, mark)
+    # One that begins in the future was seen by a clock that has been put right.
+    same = before is not None and before.mark == mark and before.since <= reading.at
+    return before if same else Quiet(reading.at, mark)
 
 
 def lookout_problem(reading: Reading) -> str | None:

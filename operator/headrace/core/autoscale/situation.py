@@ -201,6 +201,7 @@ class Situation:
 
 def learn(seen: Observation, memory: Memory) -> Situation:
     """Takes in what was seen since the last look."""
+    memory = memory.as_of(seen.at)
     views = tuple(
         _learned(query, memory.queries.get(query.name, QueryMemory()), seen) for query in seen.queries
     )
