@@ -29,6 +29,8 @@ from headrace_jobs.store import Store, StoreError, local_directory
 from headrace_jobs.store.errors import NotFoundError
 
 _LOG_NAME = re.compile(r"^(?P<number>\d+)(?P<compact>\.compact)?$")
+# The innermost ones.
+_BRACES = re.compile(r"\{(?P<choices>[^{}]*)\}")
 # A store asks for money for each listing; what was listed is believed for a minute.
 _REMOTE_SECONDS = 30.0
 # Of a look, and of a listing, at most one part in twenty of the time.
@@ -255,15 +257,41 @@ def jvm_files(jvm: Any, hadoop_conf: Callable[[], Any]) -> ListFiles:
 
 
 def files_below(pattern: str) -> Iterator[str]:
-    """The data files a file source would see: hidden ones and those that begin with _ are not data."""
+    """The data files a file source would see: hidden ones and those that begin with _ are not data.
+
+    Raises OSError: a directory that is not there, or may not be read, is not an empty one.
+    """
+    if not glob.has_magic(pattern) and _BRACES.search(pattern) is None:
+        os.stat(pattern)  # noqa: PTH116 - raises
+    for one in _alternatives(pattern):
+        yield from _files_below(one)
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
+    """Hadoop's `{a,b}`, which Python does not know."""
+    braces = _BRACES.search(pattern)
+    if braces is None:
+        yield pattern
+        return
+    for choice in braces["choices"].split(","):
+        yield from _alternatives(pattern[: braces.start()] + choice + pattern[braces.end() :])
+
+
+def _files_below(pattern: str) -> Iterator[str]:
     for root in glob.glob(pattern) if glob.has_magic(pattern) else [pattern]:  # noqa: PTH207
         if Path(root).is_file():
             if _is_data(Path(root).name):
                 yield root
             continue
-        for directory, inner, names in os.walk(root):
+        for directory, inner, names in os.walk(root, onerror=_unless_gone):
             inner[:] = [name for name in inner if _is_data(name)]
             yield from (os.path.join(directory, name) for name in names if _is_data(name))  # noqa: PTH118 - hot
+
+
+def _unless_gone(error: OSError) -> None:
+    """One that was removed while others were walked has no files."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def jvm_patterns(find_query: Callable[[str], Any]) -> Callable[[str, int], str | None]:

@@ -71,10 +71,12 @@ class Sources:
 
     def _waiting_files(self, checkpoint: str, note: Note) -> str | None:
         taken = ReadFiles(self.store, f"{checkpoint}/sources/{note['index']}").paths()
-        if not Path(note["directory"]).exists():
-            raise LookFailed(f"there is no directory {note['directory']} here")
         takes = names_like(note.get("pattern"))
-        found = files_below(note["directory"])
+        try:
+            found = list(files_below(note["directory"]))
+        except OSError as error:
+            why = f"the files in {note['directory']} cannot be counted: {error.strerror}"
+            raise LookFailed(why) from None
         waiting = sum(1 for file in found if file not in taken and takes(Path(file).name))
         if not waiting:
             return None

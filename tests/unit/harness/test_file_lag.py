@@ -238,3 +238,26 @@ def test_files_of_a_batch_that_runs_are_told_between_two_listings_too(tmp_path):
 def test_files_become_as_many_tasks_as_there_is_work_for(tmp_path):
     files = FileLag(lambda: open_store(tmp_path.as_uri()), "run-1", Bucket({"a": 1.0}))
     assert to_report(look(files))["divisible"] is True
+
+
+def test_directories_are_named_by_a_pattern_as_hadoop_reads_it(tmp_path):
+    for name in ("a/in", "b/in", "c/in"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "one").write_text("")
+    meter = LagMeter(files=FileLag(lambda: open_store(tmp_path.as_uri()), "run-1"))
+    for pattern, files in (("*/in", 3), ("{a,b}/in", 2), ("{a,{b,c}}/i?", 3), ("{a,x}/in", 1), ("x*/in", 0)):
+        assert meter.measure("orders", progress(f"file:{tmp_path}/{pattern}")).files == files
+
+
+def test_a_directory_that_cannot_be_seen_is_not_an_empty_one(tmp_path, monkeypatch):
+    meter = LagMeter(files=FileLag(lambda: open_store(tmp_path.as_uri()), "run-1"))
+    gone = meter.measure("orders", progress(f"file:{tmp_path}/in"))
+    assert (gone.known, gone.files) == (False, None) and "No such file" in gone.why
+    (tmp_path / "in").mkdir()
+
+    def refused(_path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("os.scandir", refused)
+    lag = meter.measure("orders", progress(f"file:{tmp_path}/in"))
+    assert (lag.known, lag.files) == (False, None) and "Permission denied" in lag.why

@@ -107,8 +107,18 @@ def test_files_that_were_not_read_are_work(tmp_path: Path):
     for file in inbox.iterdir():
         file.unlink()
     inbox.rmdir()
-    with pytest.raises(LookFailed, match="no directory"):
+    with pytest.raises(LookFailed, match="inbox cannot be counted: No such file"):
         looked.look()
+
+
+def test_directories_may_be_named_by_a_pattern(tmp_path: Path):
+    a_checkpoint(tmp_path, read='{"logOffset":0}')
+    (tmp_path / "inbox-a" / "day").mkdir(parents=True)
+    note: Note = {"kind": "files", "index": 0, "directory": f"{tmp_path}/inbox-*/day"}
+    looked = sources(tmp_path, Topics({}), [note])
+    assert looked.look().work is None
+    (tmp_path / "inbox-a" / "day" / "a.json").write_text("{}")
+    assert looked.look().work == "1 file waits in the sources of q"
 
 
 def test_of_a_topic_that_is_read_twice_the_slower_reader_counts():
