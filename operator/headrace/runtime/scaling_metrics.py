@@ -32,7 +32,8 @@ SCALING_GAUGES: Sequence[tuple[str, str, _OfScaling]] = (
     ),
     (
         "arrival_rows_per_second",
-        "Rows that arrive at the sources, counted there: the higher of the last minute and the last five.",
+        "Rows that arrive at the sources, counted there: the higher of the last minute and the last five. "
+        "No sample while the lag is unknown.",
         lambda seen: seen.decision.numbers.arrival_rows_per_second,
     ),
     (
@@ -63,7 +64,8 @@ SCALING_GAUGES: Sequence[tuple[str, str, _OfScaling]] = (
     ),
     (
         "data_loss_if_stopped_seconds",
-        "The same if the job stopped now. No sample: its sources delete nothing, as far as anybody knows.",
+        "The same if the job stopped now; while the lag is unknown, as it last was. No sample: its sources "
+        "delete nothing, as far as anybody knows.",
         lambda seen: seen.decision.numbers.seconds_to_data_loss_if_stopped,
     ),
 )

@@ -182,12 +182,23 @@ def test_a_loss_that_was_near_when_the_lag_was_last_known_is_near_still():
     job = a_settled_job(rows_per_second=2500, limits=limits(max=4))
     near_a_loss(job)
     left = job.decisions[-1].numbers.seconds_to_data_loss
+    stopped = job.decisions[-1].numbers.seconds_to_data_loss_if_stopped
     last = job.run(60, unknown="the broker is away")
+    # An upgrade that was held for it is held still.
+    assert last.numbers.seconds_to_data_loss_if_stopped == stopped is not None
     assert last.reason is Reason.LAG_UNKNOWN
     assert last.emergency
     assert last.numbers.seconds_to_data_loss == pytest.approx(max(0.0, left - 60), abs=1)
     memory = Memory.from_json(job.memory.to_json())
     assert memory.queries["clicks"].loss_at == job.memory.queries["clicks"].loss_at
+
+
+def test_a_loss_comes_nearer_also_while_the_driver_tells_of_an_old_look():
+    job = a_settled_job(rows_per_second=2500, limits=limits(max=4))
+    near_a_loss(job)
+    left = job.decisions[-1].numbers.seconds_to_data_loss
+    last = job.run(300, unknown="its offsets were last read long ago", query={"looked_at": job.now})
+    assert last.numbers.seconds_to_data_loss == pytest.approx(max(0.0, left - 300), abs=1)
 
 
 def test_near_a_loss_nobody_waits_for_the_last_ones_to_prove_themselves():

@@ -19,6 +19,8 @@ def test_unknown_lag_freezes_and_is_never_zero():
     assert last.reason is Reason.LAG_UNKNOWN
     assert "the broker does not answer" in last.message
     assert last.numbers.lag_rows is None and last.numbers.lag_seconds is None
+    assert last.numbers.arrival_rows_per_second is None and last.numbers.need_rows_per_second is None
+    assert (last.numbers.capacity_rows_per_second or 0) > 3300
 
 
 def test_after_a_gap_nothing_is_taken_away_before_the_hold_window_is_full_again():

@@ -51,6 +51,8 @@ class QueryMemory:
     rows_since_look: float | None = None
     # When the source would delete a row that was not read, at the last look, and of which partition.
     loss_at: tuple[float, str] | None = None
+    # In how many seconds it would if nothing were read any more, at the last look.
+    loss_if_stopped: tuple[float, str] | None = None
     # What the job is like, for whoever replays its load.
     trigger_seconds: float = 0.0
     partitions: int = 0
@@ -168,6 +170,7 @@ class QueryMemory:
             "rowsRead": round(self.rows_read),
             "rowsSinceLook": self.rows_since_look,
             "lossAt": None if self.loss_at is None else list(self.loss_at),
+            "lossIfStopped": None if self.loss_if_stopped is None else list(self.loss_if_stopped),
             "triggerSeconds": self.trigger_seconds,
             "partitions": self.partitions,
             "minPartitions": self.min_partitions,
@@ -187,6 +190,7 @@ class QueryMemory:
             rows_read=data["rowsRead"],
             rows_since_look=data.get("rowsSinceLook"),
             loss_at=(loss[0], loss[1]) if (loss := data.get("lossAt")) else None,
+            loss_if_stopped=(loss[0], loss[1]) if (loss := data.get("lossIfStopped")) else None,
             trigger_seconds=data["triggerSeconds"],
             partitions=data["partitions"],
             min_partitions=data.get("minPartitions"),

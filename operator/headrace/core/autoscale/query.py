@@ -10,7 +10,6 @@ from headrace.core.autoscale.cost import Fit, Stages
 from headrace.core.autoscale.memory import LONG_WINDOW_SECONDS, SHORT_WINDOW_SECONDS, QueryMemory
 from headrace.core.autoscale.observation import Query
 from headrace.core.lag import UnknownLag, seconds_behind
-from headrace.core.lag_loss import loss_if_stopped
 
 # Backlog is worked off within this part of the objective, within these bounds.
 CATCH_UP_OF_OBJECTIVE = 2 / 3
@@ -40,7 +39,8 @@ class QueryView:
 
     seen: Query
     memory: QueryMemory
-    # When its sources were looked at, and how long nobody could look since.
+    # Now, when its sources were looked at, and how long nobody could look since.
+    now: float
     at: float
     unseen_seconds: float = 0.0
     objective_seconds: float
@@ -84,19 +84,12 @@ class QueryView:
         if self.memory.loss_at is None:
             return None
         then, partition = self.memory.loss_at
-        return max(0.0, then - self.at), partition
+        return max(0.0, then - self.now), partition
 
-    @cached_property
+    @property
     def loss_if_stopped(self) -> tuple[float, str] | None:
-        if isinstance(self.seen.source, UnknownLag):
-            return None
-        return loss_if_stopped(
-            self.seen.source,
-            self.memory.flows,
-            now=self.at,
-            retention_seconds=self.seen.retention_seconds,
-            deletes_by_size=self.seen.deletes_by_size,
-        )
+        """While nobody can look: as it was when somebody could. It keeps up still, as far as anybody knows."""
+        return self.memory.loss_if_stopped
 
     @cached_property
     def arrival(self) -> float | None:

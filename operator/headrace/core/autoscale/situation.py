@@ -10,7 +10,7 @@ from headrace.core.autoscale.memory import Memory, QueryMemory
 from headrace.core.autoscale.observation import Limits, Numbers, Observation, Query
 from headrace.core.autoscale.query import BATCH_OF_OBJECTIVE, UTILISATION, QueryView, stages_of
 from headrace.core.lag import Offsets, follow, rows_behind
-from headrace.core.lag_loss import time_to_data_loss
+from headrace.core.lag_loss import loss_if_stopped, time_to_data_loss
 
 # Beyond the target by this much, more executors are asked for.
 UTILISATION_BAND = 0.06
@@ -177,11 +177,13 @@ class Situation:
         lags = [one.lag_rows for one in self.queries]
         ages = [one.lag_seconds for one in self.queries]
         left = self.seconds_to_data_loss
+        # What arrived when somebody could look is not what arrives now.
+        told = all(one.unknown is None for one in self.queries)
         stopped = [one.loss_if_stopped[0] for one in self.queries if one.loss_if_stopped is not None]
         known = Numbers(
             lag_rows=None if None in lags else sum(one for one in lags if one is not None),
             lag_seconds=None if None in ages else max(one for one in ages if one is not None),
-            arrival_rows_per_second=_sum([one.arrival_up for one in self.queries]),
+            arrival_rows_per_second=_sum([one.arrival_up for one in self.queries]) if told else None,
             seconds_to_data_loss=None if left is None else left[0],
             seconds_to_data_loss_if_stopped=min(stopped, default=None),
         )
@@ -189,13 +191,13 @@ class Situation:
             return known
         return replace(
             known,
-            need_rows_per_second=sum(self.needs),
+            need_rows_per_second=sum(self.needs) if told else None,
             capacity_rows_per_second=self.capacity(max(self.asked, 1)),
             capacity_at_max_rows_per_second=self.capacity(self.ceiling),
             batch_fixed_seconds=query.fit.fixed,
             batch_seconds_per_million_rows=1e6 * query.fit.row_seconds(query.stages, max(self.asked, 1)),
             model_error=query.fit.error,
-            suitable_batch_rows=query.suitable_batch_rows(max(self.asked, 1)),
+            suitable_batch_rows=query.suitable_batch_rows(max(self.asked, 1)) if told else None,
         )
 
 
@@ -226,7 +228,7 @@ def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
         if before.flows.at is None or at > before.flows.at:
             moved = follow(before.flows, query.source, at=at)
             after = before.looked(moved, behind, at=at)
-            after = replace(after, loss_at=_loss_at(query, after, query.source, at))
+            after = _with_losses(after, query, query.source, at)
             reset, added = moved.reset, moved.added
     stages = stages_of(query, after, seen.executors.cores)
     # Where batches follow at once, what a batch may take stands for the trigger.
@@ -244,6 +246,7 @@ def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
     return QueryView(
         seen=query,
         memory=after,
+        now=seen.at,
         at=at,
         unseen_seconds=0.0 if query.live else max(0.0, seen.at - at),
         objective_seconds=seen.limits.lag_objective_seconds,
@@ -267,15 +270,23 @@ def _as_last_told(query: Query, before: QueryMemory) -> Query:
     )
 
 
-def _loss_at(query: Query, memory: QueryMemory, source: Offsets, at: float) -> tuple[float, str] | None:
-    left = time_to_data_loss(
-        source,
-        memory.flows,
-        now=at,
-        retention_seconds=query.retention_seconds,
-        deletes_by_size=query.deletes_by_size,
+def _with_losses(memory: QueryMemory, query: Query, source: Offsets, at: float) -> QueryMemory:
+    """When rows that were not read would be deleted."""
+    left, stopped = (
+        measure(
+            source,
+            memory.flows,
+            now=at,
+            retention_seconds=query.retention_seconds,
+            deletes_by_size=query.deletes_by_size,
+        )
+        for measure in (time_to_data_loss, loss_if_stopped)
     )
-    return None if left is None else (at + left[0], left[1])
+    return replace(
+        memory,
+        loss_at=None if left is None else (at + left[0], left[1]),
+        loss_if_stopped=stopped,
+    )
 
 
 def _sum(each: list[float | None]) -> float | None:
