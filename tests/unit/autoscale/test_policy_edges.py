@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from headrace.core.autoscale import Batch, Executors, Memory, Observation, Query, Reason, decide
-from headrace.core.autoscale.memory import Trial
+from headrace.core.autoscale.cost import Fit
+from headrace.core.autoscale.memory import QueryMemory, Trial
 from headrace.core.lag import Offsets, Partition
 from tests.unit.autoscale.story import Story, a_settled_job, limits
 
@@ -45,6 +46,13 @@ def test_batches_that_were_missed_are_not_compared():
     job.batch = None
     job.run(300)
     assert rows_per_offset(job) == 1.0
+
+
+def test_a_batch_whose_executors_nobody_counted_is_missed_too():
+    memory = QueryMemory(rows_since_look=0.0, fit=Fit(last_number=4))
+    batches = [Batch(number=number, seconds=8.0, rows=10, executors=1) for number in (5, 6, 7)]
+    assert memory.with_batches(batches).rows_since_look == 30
+    assert memory.with_batches([batches[0], batches[2]]).rows_since_look is None
 
 
 def test_the_first_commit_of_a_partition_is_not_compared():
@@ -120,6 +128,29 @@ def test_a_query_without_rows_does_not_keep_the_others_from_being_scaled():
     assert Reason.LEARNING not in reasons[20:]
     assert decision.numbers.capacity_rows_per_second is not None
     assert target > 4
+
+
+def test_two_queries_cannot_do_together_what_each_could_do_alone():
+    """They share the executors: what they manage is in the words and in the metrics what the decision is of."""
+    stories = [Story(rows_per_second=1500, name="a"), Story(rows_per_second=500, name="b")]
+    memory = Memory()
+    for _ in range(60):
+        seen_queries = []
+        for story in stories:
+            story.now += 15
+            story._arrive()
+            seen_queries.append(story.query_seen(story._work()))
+        seen = Observation(
+            at=stories[0].now,
+            queries=tuple(seen_queries),
+            executors=Executors(cores=2, asked=4, ready=4),
+            limits=limits(min=4, max=4),
+        )
+        decision, memory = decide(seen, memory)
+    alone = a_settled_job(rows_per_second=2000, limits=limits(min=4, max=4)).decisions[-1].numbers
+    capacity = decision.numbers.capacity_rows_per_second
+    assert capacity == pytest.approx(alone.capacity_rows_per_second, rel=0.15)
+    assert decision.numbers.capacity_at_max_rows_per_second == capacity
 
 
 def test_a_job_that_has_never_had_rows_is_left_as_it_is():

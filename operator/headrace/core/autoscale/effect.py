@@ -86,8 +86,8 @@ def remembered(on: Situation, answer: Answer) -> Memory:
             at=at,
             before=before,
             after=answer.target,
-            capacity_before=on.capacity(before),
-            capacity_expected=on.capacity(answer.target),
+            capacity_before=on.capacity_apart(before),
+            capacity_expected=on.capacity_apart(answer.target),
             arrival=on.arrival,
         )
     if up and not on.modelled:

@@ -135,10 +135,22 @@ class Situation:
         return max(each, default=0.0)
 
     def capacity(self, executors: int) -> float:
+        """Rows per second of all queries, which share the executors, in the mix in which they arrive: as much as
+        there is when `load` is 1.
+        """
+        arrivals = [query.arrival_up or 0.0 for query in self.working]
+        mix = arrivals if sum(arrivals) > 0 else [1.0] * len(arrivals)
+        if len(mix) == 1:
+            return self.working[0].capacity(executors)
+        return sum(mix) / self.load(executors, tuple(mix)) if mix else 0.0
+
+    def capacity_apart(self, executors: int) -> float:
+        """Of each query as if it were alone, added up: beside what was measured, whatever the mix is by then."""
         return sum(query.capacity(executors) for query in self.working)
 
     @property
     def measured_capacity(self) -> float:
+        """Of each query apart, too."""
         return sum(
             query.fit.measured_capacity(batch_seconds=query.batch_target_seconds) for query in self.working
         )
