@@ -170,9 +170,7 @@ def of_offsets(offsets: SourceOffsets, why: str) -> Lag:
     return Lag(known=True, rows=behind, files=None, why=why, offsets=offsets)
 
 
-def offsets_behind(
-    source: dict[str, Any], why: str, at: float = 0.0, *, divisible: bool = False
-) -> Lag:
+def offsets_behind(source: dict[str, Any], why: str, at: float = 0.0, *, divisible: bool = False) -> Lag:
     """Latest minus read, over all partitions; both are nested maps of numbers."""
     latest, read = source.get("latestOffset"), source.get("endOffset")
     if latest is None:
@@ -181,9 +179,7 @@ def offsets_behind(
     if not ends or ends.keys() - reads.keys():
         return unknown("the source's offsets are not plain numbers")
     partitions = {"/".join(key) or "0": PartitionOffsets(ends[key], reads[key]) for key in ends}
-    return of_offsets(
-        SourceOffsets(at=at, partitions=partitions, live=False, divisible=divisible), why
-    )
+    return of_offsets(SourceOffsets(at=at, partitions=partitions, live=False, divisible=divisible), why)
 
 
 def _log_offset(source: dict[str, Any]) -> int | None:

@@ -149,6 +149,10 @@ def _options(
             f"{found.name} has less than ten minutes of history: let it run for a while, or try "
             "`headrace simulate` with a trace of your own"
         )
+    if max(trace.rates) <= 0:
+        raise ClusterProblem(
+            f"{found.name} has had no rows for as long as its history goes back: no load to replay"
+        )
     highest = max_executors or (scaling.max if scaling is not None else None)
     if highest is None:
         raise ClusterProblem(f"{found.name} has no autoscaling: say --max")

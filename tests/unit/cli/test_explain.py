@@ -142,6 +142,23 @@ def test_the_job_is_simulated_as_it_is(cluster, monkeypatch, tmp_path):
     assert "a batch every 60 s" in slower
 
 
+def test_files_are_tasks_for_all_the_cores_that_are_tried(cluster, monkeypatch, tmp_path):
+    ring = json.loads(a_ring())
+    ring["memory"]["queries"]["q"].update({"divisible": True, "partitions": 1})
+    assert Ring.of(ring).partitions is None
+    transport_of(cluster).commands["clicks-r2-a3"] = Ran(0, json.dumps(ring), "")
+    shown = run(cluster, monkeypatch, "simulate", "clicks", "--plot", str(tmp_path / "out.svg"))
+    assert shown.exit_code == 0 and "executor hours" in shown.output
+
+
+def test_a_job_without_rows_has_no_load_to_replay(cluster, monkeypatch):
+    ring = json.loads(a_ring())
+    ring["looks"] = [[at, 0.0, *rest] for at, _, *rest in ring["looks"]]
+    transport_of(cluster).commands["clicks-r2-a3"] = Ran(0, json.dumps(ring), "")
+    result = run(cluster, monkeypatch, "simulate", "clicks")
+    assert result.exit_code == 1 and "no load to replay" in result.output
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
