@@ -102,8 +102,8 @@ class _Count:
     taken: int
     # By path, when each one was last changed.
     waiting: Mapping[str, float]
-    # Of those that are taken, and were not read when they were counted: the entry of the log, and when each one
-    # was last changed, where it still lies there.
+    # Of those that are taken, and were not read when they were counted: the entry of the log, and when each
+    # one was last changed, where it still lies there.
     planned: Sequence[tuple[int, float | None]]
 
     def planned_beyond(self, read_to: int | None) -> list[float | None]:

@@ -51,7 +51,12 @@ def start_small_jvm(run_file: RunFile) -> tuple[DriverJvm, Any]:
         environment=environment,
         inherit=(scratch.lock,),
     )
-    found = jvm.wait_for_gateway(_GATEWAY_SECONDS)
+    try:
+        found = jvm.wait_for_gateway(_GATEWAY_SECONDS)
+    except JvmFailed:
+        # The next look starts another one, and the pod has memory for one.
+        jvm.halt()
+        raise
     parameters = GatewayParameters(port=found.port, auth_token=found.secret, auto_convert=True)
     return jvm, JavaGateway(gateway_parameters=parameters).jvm
 

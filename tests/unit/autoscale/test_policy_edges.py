@@ -131,7 +131,7 @@ def test_a_query_without_rows_does_not_keep_the_others_from_being_scaled():
 
 
 def test_two_queries_cannot_do_together_what_each_could_do_alone():
-    """They share the executors: what they manage is in the words and in the metrics what the decision is of."""
+    """They share the executors: words and metrics say of them what the decision is made of."""
     stories = [Story(rows_per_second=1500, name="a"), Story(rows_per_second=500, name="b")]
     memory = Memory()
     for _ in range(60):

@@ -44,7 +44,7 @@ class Consumer:
 
 def a_source(consumer: Consumer) -> KafkaSource:
     jvm = MagicMock()
-    jvm.java.util.ArrayList = lambda: _JavaList()
+    jvm.java.util.ArrayList = _JavaList
     jvm.java.util.List.of = lambda *members: list(members)
     jvm.org.apache.kafka.common.TopicPartition = lambda topic, number: f"{topic}/{number}"
     source = KafkaSource(jvm, MagicMock())

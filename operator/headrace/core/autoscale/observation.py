@@ -35,7 +35,7 @@ class Query:
     quiet_seconds: float = 0.0
     # Spark said that there was nothing to do.
     idle: bool = False
-    # Seconds since the batch that runs now began; None between two batches. And what it has taken, in offsets.
+    # Seconds since the batch that runs now began; None between two batches. And what it took, in offsets.
     running_seconds: float | None = None
     running_rows: int | None = None
     # Tasks of a shuffle stage; for a stateful query its checkpoint has fixed them. None: no shuffle.

@@ -88,7 +88,7 @@ class QueryView:
 
     @property
     def loss_if_stopped(self) -> tuple[float, str] | None:
-        """While nobody can look: as it was when somebody could. It keeps up still, as far as anybody knows."""
+        """While nobody can look: as it was when somebody could. It still keeps up, as far as is known."""
         return self.memory.loss_if_stopped
 
     @cached_property
@@ -120,7 +120,7 @@ class QueryView:
 
     @property
     def running_rows(self) -> float:
-        """Of the batch that runs. Who does not know what it took: all that waits, as far as it may take it."""
+        """Of the batch that runs. Where nobody tells: all that waits, as far as it may take it."""
         if self.seen.running_rows is not None:
             return self.seen.running_rows * self.memory.rows_per_offset
         return min(self.lag_rows or 0, self.most_rows_per_batch)

@@ -135,8 +135,8 @@ class Situation:
         return max(each, default=0.0)
 
     def capacity(self, executors: int) -> float:
-        """Rows per second of all queries, which share the executors, in the mix in which they arrive: as much as
-        there is when `load` is 1.
+        """Rows per second of all queries, which share the executors, in the mix in which they arrive: with as
+        much `load` is 1.
         """
         arrivals = [query.arrival_up or 0.0 for query in self.working]
         mix = arrivals if sum(arrivals) > 0 else [1.0] * len(arrivals)
@@ -145,7 +145,7 @@ class Situation:
         return sum(mix) / self.load(executors, tuple(mix)) if mix else 0.0
 
     def capacity_apart(self, executors: int) -> float:
-        """Of each query as if it were alone, added up: beside what was measured, whatever the mix is by then."""
+        """Of each query as if it were alone, added up: to compare over time, whatever the mix is then."""
         return sum(query.capacity(executors) for query in self.working)
 
     @property
@@ -270,7 +270,7 @@ def _learned(query: Query, before: QueryMemory, seen: Observation) -> QueryView:
 
 
 def _as_last_told(query: Query, before: QueryMemory) -> Query:
-    """What only its source tells stays as it was while nobody can ask: batches go on, and are learned from."""
+    """What only its source tells stays as it was while nobody can ask: batches that end are learned from."""
     if isinstance(query.source, Offsets):
         return query
     return replace(
