@@ -24,7 +24,7 @@ from headrace_jobs.harness.file_names import names_like
 from headrace_jobs.harness.jvm_errors import innermost
 from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets, SourceOffsets
 from headrace_jobs.harness.source_notes import NotNoted
-from headrace_jobs.harness.spark_inside import private_field, sources_of
+from headrace_jobs.harness.spark_inside import private_field, source_at
 from headrace_jobs.store import Store, StoreError, local_directory
 from headrace_jobs.store.errors import NotFoundError
 
@@ -299,7 +299,7 @@ def jvm_patterns(find_query: Callable[[str], Any]) -> Callable[[str, int], str |
 
     def pattern_of(query: str, index: int) -> str | None:
         try:
-            source = sources_of(find_query(query).streamingQuery()).apply(index)
+            source = source_at(find_query(query).streamingQuery(), index)
             options = private_field(source, "sourceOptions").optionMapWithoutPath()
             # Spark keeps the names of options in small letters.
             found = options.get("pathglobfilter")

@@ -27,7 +27,7 @@ from headrace_jobs.harness.offsets import (
     shortest,
 )
 from headrace_jobs.harness.source_notes import NotNoted, kafka_note
-from headrace_jobs.harness.spark_inside import private_field, sources_of
+from headrace_jobs.harness.spark_inside import private_field, source_at, sources_of
 
 log = logging.getLogger("headrace")
 
@@ -61,7 +61,7 @@ class KafkaTopics:
         """None if the source is no Kafka, or a Spark whose inside we do not know."""
         execution = self.find_query(query).streamingQuery()
         try:
-            stream = sources_of(execution).apply(index)
+            stream = source_at(execution, index)
             if "KafkaMicroBatchStream" not in stream.getClass().getName():
                 return None
             source = self._source(query, index, execution.runId().toString(), stream)

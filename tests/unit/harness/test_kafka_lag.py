@@ -2,9 +2,12 @@
 
 from unittest.mock import MagicMock
 
+import pytest
+
 from headrace_jobs.harness import kafka_lag
-from headrace_jobs.harness.kafka_lag import KafkaSource
-from headrace_jobs.harness.offsets import PartitionOffsets
+from headrace_jobs.harness.file_lag import jvm_patterns
+from headrace_jobs.harness.kafka_lag import KafkaSource, KafkaTopics
+from headrace_jobs.harness.offsets import LookFailed, PartitionOffsets
 
 
 class Consumer:
@@ -64,3 +67,11 @@ def test_the_age_of_the_oldest_record_is_read_at_every_look(monkeypatch):
         waiting = {f"t/{n}": PartitionOffsets(end=900, committed=committed + n, earliest=0) for n in (0, 1)}
         assert source._ages_of(waiting) == {"t/0": committed, "t/1": committed + 1}
     assert consumer.polls == 3
+
+
+@pytest.mark.parametrize("look", [lambda find: KafkaTopics(MagicMock(), find).look, jvm_patterns])
+def test_a_query_that_has_just_been_started_anew_stops_no_others_looks(look):
+    java = MagicMock()
+    java.streamingQuery().sources.return_value = None
+    with pytest.raises(LookFailed, match="not planned what it reads"):
+        look(lambda _name: java)("orders", 0)
