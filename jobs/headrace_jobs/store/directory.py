@@ -28,6 +28,8 @@ from headrace_jobs.store.probe import probe_conditional_put
 _COPY_THREADS = 8
 _REMOVAL_TRIES = 10
 _LOCKING = threading.Lock()
+# What file systems without hard links say, some of those in user space that they know no such call.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 
 
 class DirectoryStore:
@@ -250,12 +252,20 @@ def _named_once(temporary: Path, target: Path) -> bool:
         # The one call that fails when the name is taken and shows the whole content at once.
         target.hardlink_to(temporary)
     except FileExistsError:
-        return False
+        # NFS asks again when an answer was lost, and is refused by what it made itself the first time.
+        return _is_same_file(temporary, target)
     except OSError as refused:
-        if refused.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
+        if refused.errno not in _NO_LINKS:
             raise
         return _move_under_lock(temporary, target)
     return True
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except FileNotFoundError:
+        return False  # the one who had the name has gone since
 
 
 def _move_under_lock(temporary: Path, target: Path) -> bool:

@@ -4,6 +4,7 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,15 +25,33 @@ def test_contract(promise: Callable[[Store], None], tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(".*")), "a temporary file was left behind"
 
 
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS], ids=errno.errorcode.get)
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
 def test_contract_where_hard_links_are_refused(
-    promise: Callable[[Store], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    promise: Callable[[Store], None], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
-        raise OSError(errno.EPERM, "Operation not permitted")
+        raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(os, "link", refuse)
     promise(open_store(str(tmp_path)))
+
+
+def test_a_name_that_was_given_though_the_answer_was_lost_is_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As NFS does it: the answer to the first try is lost, and the second is refused by its result."""
+    really_link = os.link
+
+    def link_twice(*args: Any, **named: Any) -> None:
+        really_link(*args, **named)
+        really_link(*args, **named)
+
+    store = open_store(str(tmp_path))
+    monkeypatch.setattr(os, "link", link_twice)
+    assert store.put_if_absent("run-1/_attempts/1", b"ours")
+    assert not store.put_if_absent("run-1/_attempts/1", b"theirs")
+    assert store.get("run-1/_attempts/1") == b"ours"
 
 
 def test_artefacts_of_hadoop_and_of_killed_writers_are_no_objects(tmp_path: Path) -> None:
