@@ -146,8 +146,8 @@ class NoConditionalPutError(StoreError):
 
     def __init__(self, where: str) -> None:
         super().__init__(
-            f"the server of {where} ignores If-None-Match on PUT, so two drivers could overwrite each other: "
-            "use a server with conditional writes (AWS S3, MinIO, versitygw, Ceph 19 or newer)"
+            f"the server of {where} does not heed If-None-Match on PUT, so two drivers could overwrite each "
+            "other: use a server with conditional writes (AWS S3, MinIO, versitygw, Ceph 19 or newer)"
         )
 
 

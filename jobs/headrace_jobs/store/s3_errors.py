@@ -116,8 +116,9 @@ def _from_answer(
         return BadCredentialsError(endpoint)
     if code in _REGION_CODES or status == 301:
         return WrongRegionError(bucket, _region_of(error))
+    told = f"{status} {code}: {message_of(error)}".rstrip(": ")[:300]
     return _about_the_object(error, action, where) or WrongEndpointError(
-        endpoint, f"it answered {status} {code} when asked to {action}".replace("  ", " ")
+        endpoint, f"asked to {action}, it answered {told}"
     )
 
 

@@ -83,7 +83,12 @@ def refused_connection() -> Exception:
         (
             answer(405, "MethodNotAllowed"),
             "WrongEndpoint",
-            "answered 405 MethodNotAllowed when asked to write",
+            "asked to write, it answered 405 MethodNotAllowed",
+        ),
+        (
+            answer(501, "NotImplemented", "encryption specified but KMS is not configured"),
+            "WrongEndpoint",
+            "answered 501 NotImplemented: encryption specified but KMS is not configured",
         ),
         (ResponseParserError("no XML"), "WrongEndpoint", "answers are not those of S3"),
         (unknown_name(), "WrongEndpoint", "its name is not known"),
@@ -166,7 +171,7 @@ def test_a_server_that_hangs_up_in_the_handshake_is_asked_again(monkeypatch: pyt
         policy = RetryPolicy(deadline_seconds=30, first_delay_seconds=0)
         store = S3Store("b", "x", options, policy=policy)
         monkeypatch.setattr("headrace_jobs.store.s3.with_retries", _twice)
-        with pytest.raises(StoreError, match="does not answer .*EOF"):
+        with pytest.raises(StoreError, match=r"does not answer .*EOF"):
             store.put("a", b"")
     assert calls == [0, 1]
 
