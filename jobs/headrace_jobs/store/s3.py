@@ -35,9 +35,9 @@ Result = TypeVar("Result")
 _COPY_THREADS = 32
 _SPARE_CONNECTIONS = 8
 _DELETES_PER_REQUEST = 1000
-_GIBIBYTE = 1024**3
-# The server copies at most 5 GB in one request; above, in parts.
-DEFAULT_SINGLE_COPY_BYTES = 4 * _GIBIBYTE
+# Above this, in parts. Servers copy up to 5 GB in one request, but only Amazon's sends signs of life:
+# with others, one that takes longer than the silence below is given up, and never succeeds.
+DEFAULT_SINGLE_COPY_BYTES = 512 * 1024**2
 _CHUNK_BYTES = 1024 * 1024
 # A server that says nothing for so long is asked again.
 SILENCE_SECONDS = 30

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from headrace_jobs.store.errors import NoRightsError, NoSpaceError, SourceChangedError
 from headrace_jobs.store.interface import PIECE_BYTES, Copy, Entry
 from headrace_jobs.store.retry import RetryPolicy
-from headrace_jobs.store.s3 import S3Store
+from headrace_jobs.store.s3 import DEFAULT_SINGLE_COPY_BYTES, SILENCE_SECONDS, S3Store
 from headrace_jobs.store.s3_options import S3Options
 
 LARGE = Copy(Entry(key="a", size=25, etag="x", modified=0), "b")
@@ -75,6 +75,15 @@ def test_a_failed_upload_is_aborted() -> None:
         store.copy(LARGE)
     assert server.asked.count("upload_part_copy") == 3
     assert server.asked[-1] == "abort_multipart_upload"
+
+
+def test_no_request_to_copy_takes_so_long_that_a_slow_server_would_be_given_up() -> None:
+    store, server = a_store({})
+    store._single_copy_bytes = DEFAULT_SINGLE_COPY_BYTES
+    store.copy(Copy(Entry(key="a", size=2 * 1024**3, etag="x", modified=0), "b"))
+    assert server.asked.count("upload_part_copy") == 4
+    disk_of_a_slow_server = 20e6
+    assert DEFAULT_SINGLE_COPY_BYTES / disk_of_a_slow_server < SILENCE_SECONDS
 
 
 LOST_ANSWER = [ReadTimeoutError(endpoint_url="x", error="lost"), refusal(404, "NoSuchUpload")]
