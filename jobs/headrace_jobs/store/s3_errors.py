@@ -104,7 +104,8 @@ def _from_answer(
     error: boto.ClientError, *, action: str, bucket: str, where: str, endpoint: str
 ) -> Exception:
     status, code = status_of(error), code_of(error)
-    if code in _TRANSIENT_CODES or status in (429, 500, 502, 503, 504):
+    # Of KMS, which S3 asks for its keys, S3 passes on the codes behind a prefix.
+    if code.removeprefix("KMS.") in _TRANSIENT_CODES or status in (429, 500, 502, 503, 504):
         return TransientError(UnavailableError(where, f"{status} {code}".strip()))
     if error.operation_name in _ROLE_OPERATIONS:
         return RoleRefusedError(endpoint, f"{code}: {message_of(error)}")

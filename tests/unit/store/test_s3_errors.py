@@ -114,6 +114,7 @@ def test_what_will_not_pass_is_said_at_once(error: Exception, reason: str, says:
         answer(502, ""),
         answer(409, "ConditionalRequestConflict"),
         answer(429, "TooManyRequests"),
+        answer(400, "KMS.ThrottlingException"),
         answer(400, "IDPCommunicationError", "", "AssumeRoleWithWebIdentity"),
         broken_handshake(ssl.SSLEOFError(8, "EOF occurred in violation of protocol")),
         refused_connection(),
