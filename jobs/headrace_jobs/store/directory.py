@@ -28,6 +28,8 @@ from headrace_jobs.store.probe import probe_conditional_put
 _COPY_THREADS = 8
 _REMOVAL_TRIES = 10
 _LOCKING = threading.Lock()
+# What file systems without hard links say, some of those in user space that they know no such call.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 
 
 class DirectoryStore:
@@ -111,12 +113,16 @@ class DirectoryStore:
             try:
                 if not (copy.immutable and _linked(source, temporary)):
                     shutil.copy2(source, temporary)
+                    _sync_file(temporary)
                 unchanged = _entry(copy.source.key, source.stat()).etag == copy.source.etag
             except FileNotFoundError:
                 unchanged = False
             if not unchanged:
                 raise SourceChangedError(str(source))
             temporary.replace(target)
+            # What is written last, to vouch for all copies, must not outlast one of them when the power goes.
+            with contextlib.suppress(FileNotFoundError):  # removed since, which is for the caller to find out
+                _sync_directory(target.parent)
 
     def copy_many(self, copies: Iterable[Copy]) -> None:
         with ThreadPoolExecutor(_COPY_THREADS) as pool:
@@ -232,6 +238,11 @@ def _make_durably(directory: Path) -> None:
     _sync_directory(directory.parent)
 
 
+def _sync_file(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
 def _sync_directory(directory: Path) -> None:
     """A file is on the disk when its content is, and its name: that is in the directory."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -250,12 +261,20 @@ def _named_once(temporary: Path, target: Path) -> bool:
         # The one call that fails when the name is taken and shows the whole content at once.
         target.hardlink_to(temporary)
     except FileExistsError:
-        return False
+        # NFS asks again when an answer was lost, and is refused by what it made itself the first time.
+        return _is_same_file(temporary, target)
     except OSError as refused:
-        if refused.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
+        if refused.errno not in _NO_LINKS:
             raise
         return _move_under_lock(temporary, target)
     return True
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except FileNotFoundError:
+        return False  # the one who had the name has gone since
 
 
 def _move_under_lock(temporary: Path, target: Path) -> bool:

@@ -39,6 +39,26 @@ class NoRightsError(StoreError):
         super().__init__(f"not allowed to {action} {where}: {needed}")
 
 
+class KmsKeyError(StoreError):
+    reason = "KmsKey"
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(
+            f"the KMS key of {where} cannot be used ({why}): correct checkpoint.s3.encryption.kmsKeyId, or "
+            "enable the key"
+        )
+
+
+class ArchivedError(StoreError):
+    reason = "Archived"
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where} is archived and cannot be read: restore it, and exempt the location from the bucket's "
+            "lifecycle rule"
+        )
+
+
 class BadCredentialsError(StoreError):
     reason = "BadCredentials"
 
@@ -60,6 +80,16 @@ class NoCredentialsError(StoreError):
         super().__init__(
             f"there are no credentials for {endpoint}: name a Secret in checkpoint.s3.credentials, "
             "or give the job's service account an identity"
+        )
+
+
+class RoleRefusedError(StoreError):
+    reason = "NoCredentials"
+
+    def __init__(self, endpoint: str, why: str) -> None:
+        super().__init__(
+            f"there are no credentials for {endpoint}: AWS does not give the job the role that it asks for "
+            f"({why}): check the role's trust policy, and the role that the service account names"
         )
 
 
@@ -116,8 +146,8 @@ class NoConditionalPutError(StoreError):
 
     def __init__(self, where: str) -> None:
         super().__init__(
-            f"the server of {where} ignores If-None-Match on PUT, so two drivers could overwrite each other: "
-            "use a server with conditional writes (AWS S3, MinIO, versitygw, Ceph 19 or newer)"
+            f"the server of {where} does not heed If-None-Match on PUT, so two drivers could overwrite each "
+            "other: use a server with conditional writes (AWS S3, MinIO, versitygw, Ceph 19 or newer)"
         )
 
 

@@ -12,29 +12,32 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-import boto3
-import botocore.session
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from headrace_jobs.store.errors import NoRightsError, NotFoundError, SourceChangedError, StoreError
+from headrace_jobs.store.errors import (
+    NoConditionalPutError,
+    NoRightsError,
+    NotFoundError,
+    SourceChangedError,
+    StoreError,
+)
 from headrace_jobs.store.interface import PIECE_BYTES, Copy, Entry, OpenUpload
 from headrace_jobs.store.probe import probe_conditional_put
 from headrace_jobs.store.retry import RetryPolicy, with_retries
-from headrace_jobs.store.s3_credentials import FileCredentials
-from headrace_jobs.store.s3_errors import status_of, translated
+from headrace_jobs.store.s3_client import s3_client
+from headrace_jobs.store.s3_errors import code_of, status_of, translated
 from headrace_jobs.store.s3_options import S3Options
-from headrace_jobs.store.s3_times import read_time
 
 log = logging.getLogger("headrace")
 
 Result = TypeVar("Result")
 
 _COPY_THREADS = 32
+_SPARE_CONNECTIONS = 8
 _DELETES_PER_REQUEST = 1000
-_GIBIBYTE = 1024**3
-# The server copies at most 5 GB in one request; above, in parts.
-DEFAULT_SINGLE_COPY_BYTES = 4 * _GIBIBYTE
+# Above this, in parts. Servers copy up to 5 GB in one request, but only Amazon's sends signs of life:
+# with others, one that takes longer than the silence below is given up, and never succeeds.
+DEFAULT_SINGLE_COPY_BYTES = 512 * 1024**2
 _CHUNK_BYTES = 1024 * 1024
 # A server that says nothing for so long is asked again.
 SILENCE_SECONDS = 30
@@ -56,7 +59,9 @@ class S3Store:
         self._options = options
         self._policy = policy
         self._single_copy_bytes = single_copy_bytes
-        self._client = _client(options)
+        self._client = s3_client(
+            options, silence_seconds=SILENCE_SECONDS, connections=_COPY_THREADS + _SPARE_CONNECTIONS
+        )
 
     @property
     def url(self) -> str:
@@ -153,6 +158,9 @@ class S3Store:
                         Metadata={_WRITER: writer},
                     )
             except ClientError as error:
+                # With encryption asked for, that may be what the server does not know.
+                if status_of(error) == 501 and self._options.encryption is None:
+                    raise NoConditionalPutError(self.url) from error
                 if status_of(error) != 412:
                     raise
                 # After a lost answer the object that refuses us may be our own.
@@ -272,24 +280,29 @@ class S3Store:
         )
 
     def _in_parts(self, key: str, make: Callable[[str], Iterable[dict[str, Any]]]) -> None:
-        target = self._at(key)
+        writer = str(uuid.uuid4())
+        request = {**self._at(key), **self._encryption(), "Metadata": {_WRITER: writer}}
         upload: str = self._call(
-            "write",
-            key,
-            lambda _: self._client.create_multipart_upload(**target, **self._encryption())["UploadId"],
+            "write", key, lambda _: self._client.create_multipart_upload(**request)["UploadId"]
         )
         try:
-            parts = list(make(upload))
-            self._call(
-                "write",
-                key,
-                lambda _: self._client.complete_multipart_upload(
-                    **target, UploadId=upload, MultipartUpload={"Parts": parts}
-                ),
-            )
+            self._complete(key, upload, list(make(upload)), writer)
         except BaseException:
             self._abort(key, upload)
             raise
+
+    def _complete(self, key: str, upload: str, parts: Sequence[dict[str, Any]], writer: str) -> None:
+        request = {**self._at(key), "UploadId": upload, "MultipartUpload": {"Parts": parts}}
+
+        def attempt(failures: int) -> None:
+            try:
+                self._client.complete_multipart_upload(**request)
+            except ClientError as error:
+                # After a lost answer there is no such upload any more: it may have become the object.
+                if failures == 0 or code_of(error) != "NoSuchUpload" or self._writer_of(key) != writer:
+                    raise
+
+        self._call("write", key, attempt)
 
     def _abort(self, key: str, upload: str) -> None:
         """Parts of an open upload are invisible, and paid for. But what went wrong is something else."""
@@ -373,37 +386,3 @@ class S3Store:
                 return {"ServerSideEncryption": "aws:kms", **key}
             case _:
                 return {}
-
-
-def _client(options: S3Options) -> Any:
-    session = botocore.session.Session()
-    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=read_time)
-    if options.credentials_file is not None:
-        session._credentials = FileCredentials(options.credentials_file)  # type: ignore[attr-defined]
-    client = boto3.Session(botocore_session=session).client(
-        "s3",
-        endpoint_url=options.endpoint,
-        region_name=options.signing_region,
-        verify=str(options.ca_file) if options.ca_file else None,
-        config=Config(
-            s3={"addressing_style": "path" if options.path_style else "auto"},
-            retries={"total_max_attempts": 1},  # ours know the deadline, and what a lost answer means
-            connect_timeout=5,
-            read_timeout=SILENCE_SECONDS,
-            max_pool_connections=_COPY_THREADS + 8,
-            # Other servers do not all know the newer checksums.
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-        ),
-    )
-    if options.signing_region is not None:
-        client.meta.events.register_last("before-parameter-build.s3", _stay_in_region)
-    return client
-
-
-def _stay_in_region(context: dict[str, Any], **_: Any) -> None:
-    """boto3 follows a bucket into another region than it was told; S3A does not, on every server.
-
-    What was found out here by a probe must hold for the JVM. Where no region is told, both look for it.
-    """
-    context.setdefault("s3_redirect", {})["redirected"] = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,13 +12,16 @@ from botocore.parsers import ResponseParserError
 from urllib3.exceptions import NameResolutionError
 
 from headrace_jobs.store.errors import (
+    ArchivedError,
     BadCredentialsError,
     ClockSkewError,
+    KmsKeyError,
     NoBucketError,
     NoCredentialsError,
     NoRightsError,
     NoSpaceError,
     NotFoundError,
+    RoleRefusedError,
     StoreError,
     TlsError,
     UnavailableError,
@@ -37,7 +41,11 @@ _TRANSIENT_CODES = {
     # Two conditional writes met inside the server; it knows the winner when asked again.
     "ConditionalRequestConflict",
     "OperationAborted",
+    # Not of S3, but of who gives out its credentials: it could not ask the cluster whose token that is.
+    "IDPCommunicationError",
 }
+# By botocore itself, when the credentials of a role are to be had or to be renewed.
+_ROLE_OPERATIONS = {"AssumeRole", "AssumeRoleWithWebIdentity", "GetRoleCredentials"}
 _BAD_KEY_CODES = {
     "InvalidAccessKeyId",
     "SignatureDoesNotMatch",
@@ -57,6 +65,7 @@ _INSUFFICIENT_STORAGE = 507
 _NEEDED_RIGHTS = (
     "give the job's credentials s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket there"
 )
+_NEEDED_KMS_RIGHTS = "give the job's credentials kms:GenerateDataKey and kms:Decrypt on the key of the bucket"
 
 
 def status_of(error: boto.ClientError) -> int:
@@ -67,6 +76,10 @@ def code_of(error: boto.ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
+def message_of(error: boto.ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Message", ""))
+
+
 def translated(error: Exception, *, action: str, bucket: str, where: str, endpoint: str) -> Exception:
     """The error to raise instead: a StoreError, or a TransientError around the one to give up with."""
     match error:
@@ -74,7 +87,7 @@ def translated(error: Exception, *, action: str, bucket: str, where: str, endpoi
             return error
         case boto.ClientError():
             return _from_answer(error, action=action, bucket=bucket, where=where, endpoint=endpoint)
-        case boto.SSLError():
+        case boto.SSLError() if not _is_broken_off(error):
             return TlsError(endpoint, _innermost(error))
         case boto.NoCredentialsError() | boto.PartialCredentialsError() | boto.CredentialRetrievalError():
             return NoCredentialsError(endpoint)
@@ -91,8 +104,11 @@ def _from_answer(
     error: boto.ClientError, *, action: str, bucket: str, where: str, endpoint: str
 ) -> Exception:
     status, code = status_of(error), code_of(error)
-    if code in _TRANSIENT_CODES or status in (429, 500, 502, 503, 504):
+    # Of KMS, which S3 asks for its keys, S3 passes on the codes behind a prefix.
+    if code.removeprefix("KMS.") in _TRANSIENT_CODES or status in (429, 500, 502, 503, 504):
         return TransientError(UnavailableError(where, f"{status} {code}".strip()))
+    if error.operation_name in _ROLE_OPERATIONS:
+        return RoleRefusedError(endpoint, f"{code}: {message_of(error)}")
     if code == "NoSuchBucket":
         return NoBucketError(bucket)
     if code == "RequestTimeTooSkewed":
@@ -101,20 +117,34 @@ def _from_answer(
         return BadCredentialsError(endpoint)
     if code in _REGION_CODES or status == 301:
         return WrongRegionError(bucket, _region_of(error))
-    return _about_the_object(status, code, action, where) or WrongEndpointError(
-        endpoint, f"it answered {status} {code} when asked to {action}".replace("  ", " ")
+    told = f"{status} {code}: {message_of(error)}".rstrip(": ")[:300]
+    return _about_the_object(error, action, where) or WrongEndpointError(
+        endpoint, f"asked to {action}, it answered {told}"
     )
 
 
-def _about_the_object(status: int, code: str, action: str, where: str) -> StoreError | None:
+def _about_the_object(error: boto.ClientError, action: str, where: str) -> StoreError | None:
     """What is wrong with this object or its bucket, and not with how the server is reached."""
+    status, code = status_of(error), code_of(error)
     if code in _FULL_CODES or status == _INSUFFICIENT_STORAGE:
         return NoSpaceError(where)
+    if code.startswith("KMS."):
+        return KmsKeyError(where, f"{code}: {message_of(error)}")
+    if code == "InvalidObjectState":
+        return ArchivedError(where)
     if status == 403:
-        return NoRightsError(action, where, needed=_NEEDED_RIGHTS)
+        # Amazon names the right that is missing; that of the key is another one than those of the bucket.
+        of_key = " kms:" in message_of(error)
+        return NoRightsError(action, where, needed=_NEEDED_KMS_RIGHTS if of_key else _NEEDED_RIGHTS)
     if status == 404:
         return NotFoundError(where)
     return None
+
+
+def _is_broken_off(error: Exception) -> bool:
+    """The other end, or something between, hung up in the middle: that says nothing of certificates."""
+    passing = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+    return any(isinstance(cause, passing) for cause in _chain(error))
 
 
 def _is_unknown_name(error: Exception) -> bool:
@@ -131,14 +161,15 @@ def _region_of(error: boto.ClientError) -> str | None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """botocore keeps the cause in its keyword arguments, urllib3 in `reason`, Python in `__cause__`."""
+    """botocore keeps the cause in its keyword arguments, urllib3 in `reason` or in its own arguments, Python
+    in `__cause__`."""
     pending: list[Any] = [error]
     while pending:
         current = pending.pop()
         if isinstance(current, BaseException):
             yield current
             pending += [getattr(current, "kwargs", {}).get("error"), getattr(current, "reason", None)]
-            pending.append(current.__cause__)
+            pending += [*current.args, current.__cause__]
 
 
 def _innermost(error: BaseException) -> str:

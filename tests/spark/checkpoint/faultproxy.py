@@ -24,6 +24,7 @@ from tests.spark.s3server import ACCESS_KEY, SECRET_KEY
 
 _STALL_LIMIT_SECONDS = 120
 _AWAY_SECONDS = 0.5
+_CONFLICT_SECONDS = 1.0
 
 
 _NOT_SIGNED_AGAIN = {"if-none-match", "authorization", "x-amz-date"}
@@ -35,12 +36,14 @@ class Fault(enum.Enum):
     STALL = "no answer, no error, until the block ends"
     AWAY = "the server goes: no connection is accepted, until it is back a moment later"
     IGNORE_CONDITION = "the server does not know If-None-Match and does what it is asked without it"
+    CONFLICT = "409: the server is still at what it was asked, and does it a moment later"
     FORBIDDEN = "403"
     SERVER_ERROR = "500"
     SLOW_DOWN = "503 SlowDown"
 
 
 _ANSWERS = {
+    Fault.CONFLICT: (409, "ConditionalRequestConflict"),
     Fault.FORBIDDEN: (403, "AccessDenied"),
     Fault.SERVER_ERROR: (500, "InternalError"),
     Fault.SLOW_DOWN: (503, "SlowDown"),
@@ -146,6 +149,10 @@ def _serve(client: socket.socket, server: tuple[str, int], proxy: FaultProxy) ->
                 _break(client)
             case Fault.IGNORE_CONDITION:
                 _relay(_unconditional(head, body), body, server, client)
+            case Fault.CONFLICT:
+                _answer(client, *_ANSWERS[Fault.CONFLICT], with_body=True)
+                proxy._ended.wait(_CONFLICT_SECONDS)
+                _relay(head, body, server, None)
             case fault:
                 _answer(client, *_ANSWERS[fault], with_body=not request_line.startswith("HEAD"))
 

@@ -41,6 +41,18 @@ def test_checksums_that_spark_left_go_with_their_file(local: JvmFiles, tmp_path:
     assert [path.name for path in ssts.iterdir()] == [".2.sst.0b7e.tmp"]
 
 
+def test_a_name_that_was_given_though_the_answer_was_lost_is_ours(local: JvmFiles, tmp_path: Path) -> None:
+    """As NFS does it: the answer to the first try is lost, and the second is refused by its result."""
+    local.claim(1)
+    stream = local.begin(f"{OFFSETS}/0", b"ours")
+    (temporary,) = (tmp_path / "store" / OFFSETS).iterdir()
+    (tmp_path / "store" / OFFSETS / "0").hardlink_to(temporary)
+    stream.close()
+    assert local.read(f"{OFFSETS}/0") == b"ours"
+    assert local.names(OFFSETS) == ["0"]
+    assert not temporary.exists()
+
+
 def test_a_claim_sweeps_up_after_killed_writers(local: JvmFiles, tmp_path: Path) -> None:
     local.claim(1)
     local.create(f"{OFFSETS}/0")

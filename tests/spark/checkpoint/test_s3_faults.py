@@ -57,6 +57,15 @@ def test_a_lost_answer_is_no_rival(driver: JvmFiles, proxy: FaultProxy) -> None:
     assert driver.place.store.get(ENTRY) == b"ours"
 
 
+def test_a_conflict_with_our_own_write_that_is_still_under_way_is_no_rival(
+    driver: JvmFiles, proxy: FaultProxy
+) -> None:
+    rule = proxy.on(PUT_ENTRY, Fault.CONFLICT)
+    driver.create(ENTRY, b"ours")
+    assert rule.hits == 1
+    assert driver.place.store.get(ENTRY) == b"ours"
+
+
 def test_a_rival_is_one_also_when_an_answer_was_lost(driver: JvmFiles, proxy: FaultProxy) -> None:
     stream = driver.begin(ENTRY, b"ours")
     driver.place.store.put(ENTRY, b"theirs")

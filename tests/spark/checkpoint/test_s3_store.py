@@ -314,7 +314,7 @@ def test_a_server_that_ignores_the_condition_is_found_by_the_probe(
 ) -> None:
     through_proxy.probe()
     rule = proxy.on("^PUT .*/_probe/", Fault.IGNORE_CONDITION, times=10_000)
-    with pytest.raises(NoConditionalPutError, match="ignores If-None-Match on PUT"):
+    with pytest.raises(NoConditionalPutError, match="does not heed If-None-Match on PUT"):
         through_proxy.probe()
     assert rule.hits > 1
     assert list(through_proxy.list()) == [], "the probe has left something behind"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import socket
+import ssl
+import threading
+from collections.abc import Callable
 
 import pytest
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
-from urllib3.exceptions import NameResolutionError, NewConnectionError
+from urllib3.exceptions import NameResolutionError, NewConnectionError, SSLError
 
 from headrace_jobs.store.errors import StoreError
 from headrace_jobs.store.retry import RetryPolicy, TransientError
@@ -18,9 +21,16 @@ from headrace_jobs.store.s3_options import S3Options
 WHERE = {"action": "write", "bucket": "b", "where": "s3://b/k", "endpoint": "https://s3.example"}
 
 
-def answer(status: int, code: str, **headers: str) -> boto.ClientError:
+def answer(
+    status: int, code: str, message: str = "", operation: str = "PutObject", **headers: str
+) -> boto.ClientError:
     metadata = {"HTTPStatusCode": status, "HTTPHeaders": headers}
-    return boto.ClientError({"Error": {"Code": code}, "ResponseMetadata": metadata}, "PutObject")  # type: ignore[arg-type]
+    told = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": metadata}
+    return boto.ClientError(told, operation)  # type: ignore[arg-type]
+
+
+def broken_handshake(cause: ssl.SSLError) -> Exception:
+    return boto.SSLError(endpoint_url="https://s3.example", error=SSLError(cause))
 
 
 def unknown_name(code: int = socket.EAI_NONAME, says: str = "Name or service not known") -> Exception:
@@ -42,6 +52,23 @@ def refused_connection() -> Exception:
         (answer(404, "NoSuchKey"), "NotFound", "s3://b/k does not exist"),
         (answer(403, "AccessDenied"), "NoRights", "not allowed to write s3://b/k: .*s3:PutObject"),
         (answer(403, "403"), "NoRights", "not allowed to write"),
+        (
+            answer(403, "AccessDenied", "x is not authorized to perform: kms:GenerateDataKey on resource: y"),
+            "NoRights",
+            "not allowed to write s3://b/k: .*kms:GenerateDataKey and kms:Decrypt",
+        ),
+        (answer(400, "KMS.NotFoundException", "no such key"), "KmsKey", r"\(KMS.NotFound.*no such key\)"),
+        (answer(403, "InvalidObjectState"), "Archived", "s3://b/k is archived .* lifecycle rule"),
+        (
+            answer(403, "AccessDenied", "not you", "AssumeRoleWithWebIdentity"),
+            "NoCredentials",
+            r"\(AccessDenied: not you\): check the role's trust policy",
+        ),
+        (
+            answer(400, "InvalidIdentityToken", "", "AssumeRoleWithWebIdentity"),
+            "NoCredentials",
+            "the service account names",
+        ),
         (answer(403, "InvalidAccessKeyId"), "BadCredentials", "check the keys"),
         (answer(403, "SignatureDoesNotMatch"), "BadCredentials", "check the keys"),
         (answer(400, "ExpiredToken"), "BadCredentials", "check the keys"),
@@ -56,11 +83,17 @@ def refused_connection() -> Exception:
         (
             answer(405, "MethodNotAllowed"),
             "WrongEndpoint",
-            "answered 405 MethodNotAllowed when asked to write",
+            "asked to write, it answered 405 MethodNotAllowed",
+        ),
+        (
+            answer(501, "NotImplemented", "encryption specified but KMS is not configured"),
+            "WrongEndpoint",
+            "answered 501 NotImplemented: encryption specified but KMS is not configured",
         ),
         (ResponseParserError("no XML"), "WrongEndpoint", "answers are not those of S3"),
         (unknown_name(), "WrongEndpoint", "its name is not known"),
         (boto.SSLError(endpoint_url="https://s3.example", error="self-signed"), "Tls", "checkpoint.s3.ca"),
+        (broken_handshake(ssl.SSLCertVerificationError(1, "self-signed")), "Tls", "checkpoint.s3.ca"),
         (boto.NoCredentialsError(), "NoCredentials", "name a Secret"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -81,6 +114,9 @@ def test_what_will_not_pass_is_said_at_once(error: Exception, reason: str, says:
         answer(502, ""),
         answer(409, "ConditionalRequestConflict"),
         answer(429, "TooManyRequests"),
+        answer(400, "KMS.ThrottlingException"),
+        answer(400, "IDPCommunicationError", "", "AssumeRoleWithWebIdentity"),
+        broken_handshake(ssl.SSLEOFError(8, "EOF occurred in violation of protocol")),
         refused_connection(),
         unknown_name(socket.EAI_AGAIN, "Temporary failure in name resolution"),
         boto.ReadTimeoutError(endpoint_url="https://s3.example", error="timed out"),
@@ -115,6 +151,40 @@ def test_a_name_server_that_is_away_is_no_wrong_endpoint(
     with pytest.raises(StoreError) as raised:
         store.put("a", b"")
     assert raised.value.reason == reason
+
+
+def test_a_server_that_hangs_up_in_the_handshake_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it really comes, through Python's ssl, urllib3 and botocore: no word of certificates."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    calls: list[int] = []
+
+    def hang_up(listener: socket.socket) -> None:
+        for call in range(2):
+            connection, _ = listener.accept()
+            with connection:
+                calls.append(call)
+                connection.recv(4096)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=hang_up, args=(listener,), daemon=True).start()
+        options = S3Options(endpoint=f"https://127.0.0.1:{listener.getsockname()[1]}", path_style=True)
+        policy = RetryPolicy(deadline_seconds=30, first_delay_seconds=0)
+        store = S3Store("b", "x", options, policy=policy)
+        monkeypatch.setattr("headrace_jobs.store.s3.with_retries", _twice)
+        with pytest.raises(StoreError, match=r"does not answer .*EOF"):
+            store.put("a", b"")
+    assert calls == [0, 1]
+
+
+def _twice(operation: Callable[[int], object], _: RetryPolicy) -> object:
+    try:
+        return operation(0)
+    except TransientError:
+        try:
+            return operation(1)
+        except TransientError as error:
+            raise error.final from None
 
 
 def test_our_own_faults_are_not_dressed_up() -> None:

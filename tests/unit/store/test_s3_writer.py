@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from headrace_jobs.store.errors import NoConditionalPutError
 from headrace_jobs.store.s3 import S3Store
 from headrace_jobs.store.s3_options import S3Options
 
@@ -54,6 +55,16 @@ def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         yield server
         server.shutdown()
         thread.join()
+
+
+@pytest.mark.parametrize("server", [HEADER], indirect=True)
+def test_a_server_that_refuses_the_condition_itself_is_told_as_such(
+    server: Forgetful, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Handler, "do_PUT", lambda request: request._answer(501))
+    options = S3Options(endpoint=f"http://127.0.0.1:{server.server_port}", path_style=True)
+    with pytest.raises(NoConditionalPutError, match="does not heed If-None-Match"):
+        S3Store("b", "x", options).put_if_absent("a", b"")
 
 
 @pytest.mark.parametrize("server", [HEADER, "X-Amz-Meta-Headrace-Writer"], indirect=True)

@@ -216,7 +216,10 @@ final class DirectoryFiles implements CheckpointFiles {
             try {
                 Files.createLink(target, temporary);
             } catch (java.nio.file.FileAlreadyExistsException taken) {
-                throw alreadyThere();
+                // NFS asks again when an answer was lost, and is refused by what it made itself the first time.
+                if (!isOurs()) {
+                    throw alreadyThere();
+                }
             } catch (NoSuchFileException swept) {
                 throw swept;
             } catch (UnsupportedOperationException noLinks) {
@@ -228,6 +231,14 @@ final class DirectoryFiles implements CheckpointFiles {
                 return;
             }
             temporary.toFile().delete(); // the file is published; a leftover name is swept by the next claim
+        }
+
+        private boolean isOurs() throws IOException {
+            try {
+                return Files.isSameFile(target, temporary);
+            } catch (NoSuchFileException gone) {
+                return false;
+            }
         }
 
         /** The operating system drops the lock with the process that held it, so a killed writer blocks nobody. */

@@ -36,6 +36,10 @@ final class ObjectFiles implements CheckpointFiles {
     private static final String WRITER_HEADER = "headrace-writer";
     private static final int PRECONDITION_FAILED = 412;
     private static final int CONDITIONAL_CONFLICT = 409;
+    /** How long a write under way may take to come to light, or to nothing. */
+    private static final int MOST_LOOKS = 20;
+
+    private static final long PAUSE_MILLIS = 500;
 
     private final FileSystem fs;
     private final String writer;
@@ -187,11 +191,25 @@ final class ObjectFiles implements CheckpointFiles {
 
         /** True when the object that refused us is the one we made: the client's retry met its own first PUT. */
         private boolean isOurs(IOException refused) throws IOException {
+            for (int looks = 1; ; looks++) {
+                try {
+                    byte[] found = writerOf(fs.getXAttrs(path));
+                    return found != null && Arrays.equals(found, id.getBytes(StandardCharsets.UTF_8));
+                } catch (FileNotFoundException notThere) {
+                    // The server refuses while another write of this name is under way: often our own first PUT.
+                    if (looks == MOST_LOOKS) {
+                        throw refused;
+                    }
+                }
+                pause(refused);
+            }
+        }
+
+        private static void pause(IOException refused) throws IOException {
             try {
-                byte[] found = writerOf(fs.getXAttrs(path));
-                return found != null && Arrays.equals(found, id.getBytes(StandardCharsets.UTF_8));
-            } catch (FileNotFoundException gone) {
-                // A conflict with a write that came to nothing: no rival, but not written either.
+                Thread.sleep(PAUSE_MILLIS);
+            } catch (InterruptedException ended) {
+                Thread.currentThread().interrupt();
                 throw refused;
             }
         }
