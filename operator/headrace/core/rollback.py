@@ -19,7 +19,7 @@ from headrace.core.decision import Context, Decision, Sentence
 from headrace.core.handover import NO_STATE
 from headrace.core.model import Code, Problem, RollbackRequest
 from headrace.core.revision import policy_of
-from headrace.core.upgrade import carry_on, way_back
+from headrace.core.upgrade import carry_on, next_to_copy_for, way_back
 
 _KIND = "RolledBack"
 # Spark's words for state that a query cannot take over.
@@ -65,9 +65,9 @@ def begin(
         started_at=context.now,
     )
     if under_way is not None and not under_way.on_trial and under_way.step == "Seeding":
-        # A copy that has begun is kept as it is.
-        kept = ("step", "state_run", "handover", "rewind")
-        operation = operation.model_copy(update={name: getattr(under_way, name) for name in kept})
+        # The old run goes on no more, and its state is what it was; the code is another version's.
+        kept = {name: getattr(under_way, name) for name in ("step", "state_run", "handover", "rewind")}
+        operation = operation.model_copy(update={**kept, "to_run": next_to_copy_for(under_way)})
     message = f"{_told(status, problem)}. Run {operation.to_run} runs what run {version_of} ran"
     rejected = Rejection(
         run=run.number,

@@ -204,9 +204,19 @@ def _superseded(context: Context, operation: Operation) -> Operation:
             "candidate": None,
             "step": "Rehearsing" if untouched and rehearsal.is_wanted(context) else operation.step,
             "without_state": stateless,
+            "to_run": next_to_copy_for(operation) if operation.kind == "Rollback" else operation.to_run,
         }
     )
     return repartition.decided(context, superseded)
+
+
+def next_to_copy_for(operation: Operation) -> int:
+    """The run to copy the state for where a rollback takes the place of an upgrade, or gives way to one.
+
+    A copy that has begun brings the files of one version, or leaves them to be fetched: for the other, it is
+    made once more, for a run of its own. Two runs never begin in one path.
+    """
+    return operation.to_run + 1 if operation.step == "Seeding" else operation.to_run
 
 
 def _why(context: Context, operation: Operation) -> tuple[str, tuple[str, ...]]:
