@@ -70,6 +70,33 @@ def test_a_rollback_of_a_proven_run_is_made_once():
     is_exact(world)
 
 
+@pytest.mark.parametrize("passes", range(1, 5))
+def test_an_edit_that_is_newer_than_the_request_is_taken(passes):
+    world = upgraded("code-2")
+    world.ask_rollback(RollbackRequest(run=2))
+    for _ in range(passes):
+        world.pass_once()
+        world.drains_finish()
+    upgraded("code-3", world)  # the annotation still stands
+    assert versions(world)[-1] == "code-3"
+    assert world.status.rejected is None
+    is_exact(world)
+    is_quiet(world)
+
+
+def test_and_another_request_is_newer_than_that_edit():
+    world = upgraded("code-3", upgraded("code-2"))
+    world.ask_rollback(RollbackRequest(run=3))
+    world.pass_once()
+    world.code = Code("code-4")
+    world.pass_once()
+    assert world.status.operation.kind == "Upgrade"
+    world.ask_rollback(RollbackRequest(run=3, to=1))
+    world.settle(200)
+    assert versions(world)[-1] == "code-1"
+    is_exact(world)
+
+
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [

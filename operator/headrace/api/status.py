@@ -250,6 +250,10 @@ class Operation(StatusModel):
         "The new run splits the state into another number of partitions before its queries start.",
         default=False,
     )
+    answered: str | None = plain_field(
+        "The request for a rollback, as the annotation says it, that was given up for a newer edit.",
+        default=None,
+    )
     problem: str | None = plain_field("Why the new run failed its verification.", default=None)
     backlog: int | None = plain_field(
         "Rows that usually wait for a batch of the old version; none where nobody knows.", default=None, ge=0

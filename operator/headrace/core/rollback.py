@@ -88,6 +88,8 @@ def requested(context: Context) -> Decision | None:
     operation = status.operation
     if operation is not None and operation.kind == "Rollback" and not operation.on_trial:
         return None  # it is being left
+    if operation is not None and not operation.on_trial and operation.answered == str(request):
+        return None  # it was being left, and then the spec was edited
     chosen = request.to if request.to is not None else last_good(context)
     if request_problem(context) is not None or chosen is None:
         return None

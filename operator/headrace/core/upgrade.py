@@ -39,7 +39,7 @@ from headrace.core.decision import Context, Decision, Sentence, progress_facts, 
 from headrace.core.edit_steps import sentence
 from headrace.core.handover import NO_STATE, seed_of, seeded_from, story
 from headrace.core.history import Outcome
-from headrace.core.model import Code, CodeProblem, ObservedCandidate, Problem
+from headrace.core.model import Code, CodeProblem, ObservedCandidate, Problem, RollbackRequest
 from headrace.core.starting import Begun, begin_run, copy_state, start_intended
 
 _MOST_CHANGES = 32
@@ -204,9 +204,13 @@ def _superseded(context: Context, operation: Operation) -> Operation:
             "candidate": None,
             "step": "Rehearsing" if untouched and rehearsal.is_wanted(context) else operation.step,
             "without_state": stateless,
-            "to_run": next_to_copy_for(operation) if operation.kind == "Rollback" else operation.to_run,
         }
     )
+    if operation.kind == "Rollback":
+        # Who asked for it has edited the spec since, and the annotation still says so.
+        request = str(context.job.rollback) if isinstance(context.job.rollback, RollbackRequest) else None
+        news = {"to_run": next_to_copy_for(operation), "answered": request}
+        superseded = superseded.model_copy(update=news)
     return repartition.decided(context, superseded)
 
 
