@@ -3,7 +3,18 @@
 import pytest
 
 from headrace.core.model import Code, Ending, Problem, RollbackRequest
-from tests.sim.upgrades import condition, is_exact, is_quiet, is_true, running, to_trial, upgraded, versions
+from tests.sim.upgrades import (
+    condition,
+    is_exact,
+    is_quiet,
+    is_true,
+    outcomes,
+    running,
+    tick,
+    to_trial,
+    upgraded,
+    versions,
+)
 
 
 def left_to_the_user():
@@ -95,6 +106,34 @@ def test_and_another_request_is_newer_than_that_edit():
     world.settle(200)
     assert versions(world)[-1] == "code-1"
     is_exact(world)
+
+
+def test_from_a_run_on_trial_it_goes_to_the_handover_point_also_while_an_edit_is_on_its_way():
+    world = to_trial("other-state-x", {"upgrade": {"verifyWindow": "5m"}})
+    tick(world)
+    world.code, world.held_by_savepoint = Code("code-3"), True
+    for _ in range(4):
+        world.pass_once()
+    assert (world.status.operation.to_run, world.driver.drain_asked) == (3, False)
+    world.ask_rollback(RollbackRequest(run=2))
+    world.settle(200)
+    assert versions(world)[-1] == "code-1"
+    assert condition(world, "Ready").status == "True", "it can read what run 1 has left"
+    assert world.stream.sink.lost() == []
+
+
+def test_a_version_that_never_ran_is_nothing_to_go_back_to():
+    world = running({"upgrade": {"strategy": "Rehearsed"}})
+    world.code = Code("other-meaning")
+    world.settle(200)
+    assert outcomes(world) == [(2, "Refused")]
+    world.code = Code("code-1")
+    world.settle()
+    world.ask_rollback(RollbackRequest(run=1, to=2))
+    world.settle()
+    assert versions(world) == ["code-1"]
+    stalled = condition(world, "Stalled")
+    assert (stalled.reason, "Runs to go back to: none" in stalled.message) == ("NoVersion", True)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,8 @@ def requested(context: Context) -> Decision | None:
     known = context.job.rejected is None and isinstance(context.observed.code, Code)
     if known and context.wanted_revision == context.observed.pinned[chosen].revision:
         return None  # an edit asks for the same
-    handover = operation.back_to if operation is not None and operation.on_trial else None
+    # Of a run that is on trial, also where an edit is on its way to take its place.
+    handover = operation.back_to if operation is not None else None
     return begin(
         context,
         Problem("Requested", "was left on request"),
@@ -116,13 +117,21 @@ def request_problem(context: Context) -> Problem | None:
         return None
     chosen = request.to if request.to is not None else last_good(context)
     pinned = context.observed.pinned
-    if chosen is None or chosen not in pinned:
-        known = ", ".join(str(number) for number in sorted(pinned) if number != run.number) or "none"
+    if chosen is None or chosen not in pinned or chosen not in (*_have_run(context), run.number):
+        known = ", ".join(str(number) for number in _have_run(context) if number in pinned) or "none"
         wanted = f"what run {chosen} ran is not kept" if chosen is not None else "there is no earlier version"
         return Problem("NoVersion", f"headrace.dev/rollback: {wanted}. Runs to go back to: {known}")
     if pinned[chosen].revision == run.revision:
         return Problem("SameVersion", f"headrace.dev/rollback: run {run.number} runs what run {chosen} ran")
     return None
+
+
+def _have_run(context: Context) -> list[int]:
+    """Runs before the present one. What was pinned for an edit that was refused, or taken back, is none."""
+    past = {each.run for each in context.status.history if each.outcome != "Refused"}
+    target, run = way_back(context), context.status.run
+    assert run is not None  # it is what is left
+    return sorted((past | {target if target is not None else run.number}) - {run.number})
 
 
 def last_good(context: Context) -> int | None:
