@@ -118,7 +118,7 @@ def stand_by(context: Context, operation: Operation) -> Decision | Through | Non
         return _a_moment(context, f"candidate {candidate.number}, which waits, does not answer just now")
     if not is_wanted(context):
         return _cold(operation, candidate, seen)
-    operation = operation.model_copy(update={"step": "Rehearsing"})
+    operation = operation.model_copy(update={"step": "Rehearsing", "step_at": None})
     if seen is not None and seen.live and seen.waiting is None:
         # Its program has started another query: that one is rehearsed first.
         again = candidate.model_copy(update={"state": "Started", "started_at": context.now})
