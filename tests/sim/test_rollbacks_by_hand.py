@@ -197,3 +197,24 @@ def test_a_rollback_from_a_run_without_state_returns_to_the_state():
     upgraded("crash-after-2", world)
     assert world.seeds == {3: (1, None)}
     assert world.stream.sink.lost() == []
+
+
+@pytest.mark.parametrize("edits", [["other-state-x"], ["code-3", "other-state-x"]])
+def test_and_so_from_a_run_that_followed_it_on_trial(edits):
+    world = running()
+    world.edit(upgrade={"strategy": "Stateless"})
+    world.code = Code("crash-after-2")
+    while world.status.run.number == 1 or world.driver is None:
+        tick(world)
+    world.edit(upgrade={"strategy": "Cold"})
+    for code in edits:
+        number, world.code = world.status.run.number, Code(code)
+        while world.status.run.number == number or world.driver is None:
+            tick(world)
+    tick(world)
+    world.driver_ends(Ending.QUERY_FAILED, "boom")
+    world.settle(200)
+    assert versions(world)[-1] == "code-1"
+    assert world.status.run.seeded_from == "run-1", "nothing of what began without state"
+    assert condition(world, "Ready").status == "True"
+    assert world.status.last_stable.run == world.status.run.number

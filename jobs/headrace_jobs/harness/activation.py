@@ -82,7 +82,7 @@ class Activation:
             self.tell(ApplicationEnded(error))
             return
         except Exception as error:
-            # Else it would be "copying" for ever, and nobody writes meanwhile. It says nothing of the version.
+            # Else it would copy for ever, and nobody writes meanwhile. It says nothing of the version.
             log.exception("the activation failed")
             self.state, self.message = "Failed", f"{type(error).__name__}: {error}"
             self.tell(ApplicationEnded(CannotStart(f"it could not take over: {self.message}")))

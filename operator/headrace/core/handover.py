@@ -6,10 +6,31 @@ from collections.abc import Iterable
 
 from headrace.api import Operation
 from headrace.core.actions import SeedRun
+from headrace.core.decision import Context
 from headrace.core.model import SeededQuery
 
 NO_STATE = "none"
 _TOLD = 3
+
+
+def goes_back_to(context: Context, target: int) -> bool:
+    """Whether the state of the present run comes from the end of that one: not where one of those between
+    began without state."""
+    run, operation = context.status.run, context.status.operation
+    if run is None or run.seeded_from == NO_STATE:
+        return False
+    if operation is None or operation.kind == "Rollback" or operation.back_to != target:
+        return True
+    return operation.handover is not None or operation.from_run == target
+
+
+def next_to_copy_for(operation: Operation) -> int:
+    """The run to copy the state for where a rollback takes the place of an upgrade, or gives way to one.
+
+    A copy that has begun brings the files of one version, or leaves them to be fetched: for the other, it is
+    made once more, for a run of its own. Two runs never begin in one path.
+    """
+    return operation.to_run + 1 if operation.step == "Seeding" else operation.to_run
 
 
 def seed_of(operation: Operation) -> SeedRun:

@@ -16,10 +16,10 @@ from __future__ import annotations
 from headrace.api import Operation, Rejection, StreamJobStatus
 from headrace.core.conditions import Fact
 from headrace.core.decision import Context, Decision, Sentence
-from headrace.core.handover import NO_STATE
+from headrace.core.handover import goes_back_to, next_to_copy_for
 from headrace.core.model import Code, Problem, RollbackRequest
 from headrace.core.revision import policy_of
-from headrace.core.upgrade import carry_on, next_to_copy_for, way_back
+from headrace.core.upgrade import carry_on, way_back
 
 _KIND = "RolledBack"
 # Spark's words for state that a query cannot take over.
@@ -47,8 +47,8 @@ def begin(
     status = context.status
     run, under_way = status.run, status.operation
     assert run is not None  # it is what is left
-    # A run that began without state has nothing that the old version could go on from.
-    empty = run.seeded_from == NO_STATE and handover is not None
+    # What began without state has nothing that the old version could go on from.
+    empty = handover is not None and not goes_back_to(context, handover)
     operation = Operation(
         kind="Rollback",
         step="Draining",

@@ -37,7 +37,13 @@ from headrace.core.actions import DrainAttempt, PinRun
 from headrace.core.changes import ChangePlan, classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled, stalled_facts
 from headrace.core.edit_steps import sentence
-from headrace.core.handover import NO_STATE, seed_of, seeded_from, story
+from headrace.core.handover import (
+    goes_back_to,
+    next_to_copy_for,
+    seed_of,
+    seeded_from,
+    story,
+)
 from headrace.core.history import Outcome
 from headrace.core.model import Code, CodeProblem, ObservedCandidate, Problem, RollbackRequest
 from headrace.core.starting import Begun, begin_run, copy_state, start_intended
@@ -54,8 +60,7 @@ def begin(context: Context, why: str, changes: ChangePlan | None = None) -> Deci
     assert run is not None  # there is something to upgrade
     target = way_back(context)
     stateless = context.job.spec.upgrade.strategy == "Stateless"
-    # A run that began without state has no handover point in common with the one before.
-    common = target is not None and target != run.number and run.seeded_from != NO_STATE
+    common = target is not None and target != run.number and goes_back_to(context, target)
     operation = Operation(
         kind="Upgrade",
         step="Rehearsing" if rehearsal.is_wanted(context) else "Draining",
@@ -212,15 +217,6 @@ def _superseded(context: Context, operation: Operation) -> Operation:
         news = {"to_run": next_to_copy_for(operation), "answered": request}
         superseded = superseded.model_copy(update=news)
     return repartition.decided(context, superseded)
-
-
-def next_to_copy_for(operation: Operation) -> int:
-    """The run to copy the state for where a rollback takes the place of an upgrade, or gives way to one.
-
-    A copy that has begun brings the files of one version, or leaves them to be fetched: for the other, it is
-    made once more, for a run of its own. Two runs never begin in one path.
-    """
-    return operation.to_run + 1 if operation.step == "Seeding" else operation.to_run
 
 
 def _why(context: Context, operation: Operation) -> tuple[str, tuple[str, ...]]:
