@@ -218,3 +218,17 @@ def test_and_so_from_a_run_that_followed_it_on_trial(edits):
     assert world.status.run.seeded_from == "run-1", "nothing of what began without state"
     assert condition(world, "Ready").status == "True"
     assert world.status.last_stable.run == world.status.run.number
+
+
+def test_and_what_another_run_on_trial_wrote_before_it_is_not_forgotten():
+    """Its batches are in the sinks under the lineage of the good version: other rows under the same numbers
+    would be dropped."""
+    world = to_trial("code-2", {"upgrade": {"verifyWindow": "5m"}})
+    for _ in range(4):
+        tick(world)
+    assert (world.status.run.number, world.status.last_stable.run) == (2, 1)
+    world.edit(upgrade={"strategy": "Stateless"})
+    upgraded("crash", world)
+    assert versions(world)[-1] == "code-1"
+    assert world.status.run.seeded_from == "run-2"
+    assert world.stream.sink.lost() == []

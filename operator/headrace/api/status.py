@@ -176,6 +176,12 @@ class Run(StatusModel):
         default=None,
         ge=1,
     )
+    left: int | None = plain_field(
+        """The run whose state was left behind, where this one, or another on trial before it, began without:
+        a rollback goes back to that.""",
+        default=None,
+        ge=1,
+    )
     attempt: Attempt | None = plain_field("Its newest attempt.", default=None)
     started_at: Timestamp | None = plain_field("When it began.", default=None)
 

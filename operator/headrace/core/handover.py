@@ -13,15 +13,15 @@ NO_STATE = "none"
 _TOLD = 3
 
 
-def goes_back_to(context: Context, target: int) -> bool:
-    """Whether the state of the present run comes from the end of that one: not where one of those between
-    began without state."""
-    run, operation = context.status.run, context.status.operation
-    if run is None or run.seeded_from == NO_STATE:
-        return False
-    if operation is None or operation.kind == "Rollback" or operation.back_to != target:
-        return True
-    return operation.handover is not None or operation.from_run == target
+def left_behind(context: Context, operation: Operation) -> int | None:
+    """The run whose state is not gone on from: since the new run begins without it, or one on trial did."""
+    run = context.status.run
+    if operation.kind != "Upgrade" or run is None:
+        return None
+    on_trial = operation.back_to is not None and operation.back_to != run.number
+    if on_trial and run.left is not None:
+        return run.left
+    return run.number if operation.without_state else None
 
 
 def next_to_copy_for(operation: Operation) -> int:

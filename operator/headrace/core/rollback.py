@@ -16,7 +16,7 @@ from __future__ import annotations
 from headrace.api import Operation, Rejection, StreamJobStatus
 from headrace.core.conditions import Fact
 from headrace.core.decision import Context, Decision, Sentence
-from headrace.core.handover import goes_back_to, next_to_copy_for
+from headrace.core.handover import next_to_copy_for
 from headrace.core.model import Code, Problem, RollbackRequest
 from headrace.core.revision import policy_of
 from headrace.core.upgrade import carry_on, way_back
@@ -48,7 +48,7 @@ def begin(
     run, under_way = status.run, status.operation
     assert run is not None  # it is what is left
     # What began without state has nothing that the old version could go on from.
-    empty = handover is not None and not goes_back_to(context, handover)
+    left = run.left if handover is not None else None
     operation = Operation(
         kind="Rollback",
         step="Draining",
@@ -58,15 +58,15 @@ def begin(
         reason=problem.message,
         version_of=version_of,
         back_to=handover,
-        state_run=handover if empty else None,
-        handover=None if empty else handover,
+        state_run=left,
+        handover=handover if handover != left else None,
         rewind=rewind,
         backlog=under_way.backlog if under_way is not None else None,
         started_at=context.now,
     )
     if under_way is not None and not under_way.on_trial and under_way.step == "Seeding":
         # The old run goes on no more, and its state is what it was; the code is another version's.
-        kept = {name: getattr(under_way, name) for name in ("step", "state_run", "handover", "rewind")}
+        kept = {"step": under_way.step, "rewind": under_way.rewind}
         operation = operation.model_copy(update={**kept, "to_run": next_to_copy_for(under_way)})
     message = f"{_told(status, problem)}. Run {operation.to_run} runs what run {version_of} ran"
     rejected = Rejection(
@@ -152,7 +152,7 @@ def cannot_go_on(context: Context, operation: Operation) -> bool:
         return False
     if (last.error_class or "").startswith(_OTHER_DATA):
         return True  # also of one entry that was taken along with its own state: it is met a batch later
-    if last.attempt != 1 or run.seeded_from != f"run-{operation.from_run}":
+    if last.attempt != 1 or run.seeded_from != f"run-{operation.state_run or operation.from_run}":
         return False  # it began with its own state
     told = any(words in last.message for words in (_OTHER_SOURCES, _NEWER_SPARK))
     return told or (last.error_class or "").startswith(_STATE_ERRORS)

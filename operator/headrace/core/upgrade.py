@@ -38,7 +38,7 @@ from headrace.core.changes import ChangePlan, classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled, stalled_facts
 from headrace.core.edit_steps import sentence
 from headrace.core.handover import (
-    goes_back_to,
+    left_behind,
     next_to_copy_for,
     seed_of,
     seeded_from,
@@ -60,7 +60,8 @@ def begin(context: Context, why: str, changes: ChangePlan | None = None) -> Deci
     assert run is not None  # there is something to upgrade
     target = way_back(context)
     stateless = context.job.spec.upgrade.strategy == "Stateless"
-    common = target is not None and target != run.number and goes_back_to(context, target)
+    # What began without state has no handover point in common with the one before.
+    common = target is not None and target != run.number and run.left is None
     operation = Operation(
         kind="Upgrade",
         step="Rehearsing" if rehearsal.is_wanted(context) else "Draining",
@@ -353,6 +354,7 @@ def _begun(context: Context, operation: Operation, step: str, origin: str) -> Be
         state_partitions=repartition.left_as_it_is(
             context, operation, context.observed.seeded_queries.get(operation.to_run, ())
         ),
+        left=left_behind(context, operation),
         operation=trial,
         outcome=outcome,
         message=message,
