@@ -164,6 +164,25 @@ def test_a_candidate_that_ends_while_the_old_run_runs_is_replaced(ending):
     is_left_in_order(world)
 
 
+def test_one_that_ends_with_the_drain_order_is_replaced_and_the_edit_can_still_be_taken_back():
+    world = running()
+    world.code = Code("code-2")
+    while not world.driver.drain_asked:
+        world.pass_once()
+        world.rehearse()
+    world.candidate_ends(Ending.KILLED)  # the driver has not heard of the order
+    world.driver.drain_asked = False
+    world.pass_once()
+    assert world.status.operation.step == "Rehearsing"
+    world.held_by_savepoint = True
+    until(world, "Draining")
+    world.code = Code("code-1")
+    world.pass_once()
+    assert world.status.operation is None, "it has touched nothing"
+    world.settle()
+    assert [driver.run for driver in world.drivers] == [1]
+
+
 def test_it_is_replaced_a_few_times_and_then_the_upgrade_is_cold():
     world = waiting()
     for _ in range(3):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from headrace.core.model import AttemptPhase, Code, CodeProblem, Ended, Ending, RollbackRequest
+from headrace.core.model import AttemptPhase, Code, CodeProblem, Ended, Ending, Problem, RollbackRequest
 from tests.sim.stream import INCOMPATIBLE
-from tests.sim.upgrades import becomes, condition, is_exact, is_quiet
+from tests.sim.upgrades import becomes, condition, is_exact, is_quiet, outcomes, versions
 from tests.sim.upgrades import rehearsing as running
 from tests.sim.upgrades import tick_rehearsing as tick
 from tests.sim.world import OperatorKilled
@@ -151,6 +151,32 @@ def test_what_failed_its_rehearsal_is_not_on_show_when_it_is_asked_for_no_more()
     becomes(world, "code-2")
     assert world.status.last_stable.run == world.status.run.number
     assert condition(world, "Rehearsed").status == "Unknown"
+
+
+def test_one_whose_agent_cannot_be_reached_is_refused_with_that_as_the_reason():
+    world = running()
+    world.code = Code("code-2")
+    while not any(c.running for c in world.candidates):
+        tick(world)
+    (candidate,) = world.candidates
+    candidate.standby, candidate.silent = False, True
+    candidate.waiting = Problem("AgentSilent", "its agent at 10.1.2.3 does not answer")
+    world.later(3600)
+    world.pass_once()
+    assert condition(world, "Rehearsed").reason == "RehearsalTimeout"
+    assert "its agent at 10.1.2.3 does not answer" in condition(world, "Rehearsed").message
+
+
+def test_however_many_are_refused_there_is_still_what_ran_before():
+    world = running()
+    becomes(world, "code-2")
+    for number in range(12):
+        world.edit(application={"file": "job.py", "args": [f"--{number}"]})
+        becomes(world, "crash")
+    assert outcomes(world) == [(3, "Refused")] * 3 + [(1, "Replaced")]
+    world.ask_rollback(RollbackRequest(run=2))
+    world.settle()
+    assert versions(world) == ["code-1", "code-2", "code-1"]
 
 
 def test_what_does_not_run_is_repaired_without_a_rehearsal():

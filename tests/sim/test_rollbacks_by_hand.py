@@ -3,7 +3,18 @@
 import pytest
 
 from headrace.core.model import Code, Ending, Problem, RollbackRequest
-from tests.sim.upgrades import condition, is_exact, is_quiet, is_true, running, to_trial, upgraded, versions
+from tests.sim.upgrades import (
+    condition,
+    is_exact,
+    is_quiet,
+    is_true,
+    outcomes,
+    running,
+    tick,
+    to_trial,
+    upgraded,
+    versions,
+)
 
 
 def left_to_the_user():
@@ -70,6 +81,61 @@ def test_a_rollback_of_a_proven_run_is_made_once():
     is_exact(world)
 
 
+@pytest.mark.parametrize("passes", range(1, 5))
+def test_an_edit_that_is_newer_than_the_request_is_taken(passes):
+    world = upgraded("code-2")
+    world.ask_rollback(RollbackRequest(run=2))
+    for _ in range(passes):
+        world.pass_once()
+        world.drains_finish()
+    upgraded("code-3", world)  # the annotation still stands
+    assert versions(world)[-1] == "code-3"
+    assert world.status.rejected is None
+    is_exact(world)
+    is_quiet(world)
+
+
+def test_and_another_request_is_newer_than_that_edit():
+    world = upgraded("code-3", upgraded("code-2"))
+    world.ask_rollback(RollbackRequest(run=3))
+    world.pass_once()
+    world.code = Code("code-4")
+    world.pass_once()
+    assert world.status.operation.kind == "Upgrade"
+    world.ask_rollback(RollbackRequest(run=3, to=1))
+    world.settle(200)
+    assert versions(world)[-1] == "code-1"
+    is_exact(world)
+
+
+def test_from_a_run_on_trial_it_goes_to_the_handover_point_also_while_an_edit_is_on_its_way():
+    world = to_trial("other-state-x", {"upgrade": {"verifyWindow": "5m"}})
+    tick(world)
+    world.code, world.held_by_savepoint = Code("code-3"), True
+    for _ in range(4):
+        world.pass_once()
+    assert (world.status.operation.to_run, world.driver.drain_asked) == (3, False)
+    world.ask_rollback(RollbackRequest(run=2))
+    world.settle(200)
+    assert versions(world)[-1] == "code-1"
+    assert condition(world, "Ready").status == "True", "it can read what run 1 has left"
+    assert world.stream.sink.lost() == []
+
+
+def test_a_version_that_never_ran_is_nothing_to_go_back_to():
+    world = running({"upgrade": {"strategy": "Rehearsed"}})
+    world.code = Code("other-meaning")
+    world.settle(200)
+    assert outcomes(world) == [(2, "Refused")]
+    world.code = Code("code-1")
+    world.settle()
+    world.ask_rollback(RollbackRequest(run=1, to=2))
+    world.settle()
+    assert versions(world) == ["code-1"]
+    stalled = condition(world, "Stalled")
+    assert (stalled.reason, "Runs to go back to: none" in stalled.message) == ("NoVersion", True)
+
+
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
@@ -130,4 +196,39 @@ def test_a_rollback_from_a_run_without_state_returns_to_the_state():
     world.edit(upgrade={"strategy": "Stateless"})
     upgraded("crash-after-2", world)
     assert world.seeds == {3: (1, None)}
+    assert world.stream.sink.lost() == []
+
+
+@pytest.mark.parametrize("edits", [["other-state-x"], ["code-3", "other-state-x"]])
+def test_and_so_from_a_run_that_followed_it_on_trial(edits):
+    world = running()
+    world.edit(upgrade={"strategy": "Stateless"})
+    world.code = Code("crash-after-2")
+    while world.status.run.number == 1 or world.driver is None:
+        tick(world)
+    world.edit(upgrade={"strategy": "Cold"})
+    for code in edits:
+        number, world.code = world.status.run.number, Code(code)
+        while world.status.run.number == number or world.driver is None:
+            tick(world)
+    tick(world)
+    world.driver_ends(Ending.QUERY_FAILED, "boom")
+    world.settle(200)
+    assert versions(world)[-1] == "code-1"
+    assert world.status.run.seeded_from == "run-1", "nothing of what began without state"
+    assert condition(world, "Ready").status == "True"
+    assert world.status.last_stable.run == world.status.run.number
+
+
+def test_and_what_another_run_on_trial_wrote_before_it_is_not_forgotten():
+    """Its batches are in the sinks under the lineage of the good version: other rows under the same numbers
+    would be dropped."""
+    world = to_trial("code-2", {"upgrade": {"verifyWindow": "5m"}})
+    for _ in range(4):
+        tick(world)
+    assert (world.status.run.number, world.status.last_stable.run) == (2, 1)
+    world.edit(upgrade={"strategy": "Stateless"})
+    upgraded("crash", world)
+    assert versions(world)[-1] == "code-1"
+    assert world.status.run.seeded_from == "run-2"
     assert world.stream.sink.lost() == []

@@ -178,6 +178,58 @@ def test_an_edit_that_supersedes_a_rollback_has_a_reason_of_its_own():
     assert operation.reason == "the code changed: a new run from its state"
 
 
+def until_seeding(world, kind):
+    while world.status.operation is None or (world.status.operation.kind, world.status.operation.step) != (
+        kind,
+        "Seeding",
+    ):
+        world.pass_once()
+        world.drains_finish()
+        world.driver_runs()
+        world.driver_works()
+
+
+def test_an_edit_that_supersedes_a_rollback_in_its_copy_runs_its_own_files():
+    world = running()
+    world.code = Code("crash-after-2")
+    until_seeding(world, "Rollback")
+    world.code = Code("code-9")
+    world.settle(200)
+    run = world.status.run
+    assert world.pinned[run.number].code == "code-9"
+    assert world.files_of[run.number] is None, "what the rollback had copied is the old version's"
+    assert world.status.last_stable.run == run.number
+    is_exact(world)
+    is_quiet(world)
+
+
+def test_a_rollback_that_supersedes_an_upgrade_in_its_copy_runs_the_files_of_its_version():
+    world = upgraded("code-2")
+    world.code = Code("code-3")
+    until_seeding(world, "Upgrade")
+    world.ask_rollback(RollbackRequest(run=2))
+    world.settle(200)
+    run = world.status.run
+    assert world.pinned[run.number].code == "code-1"
+    assert world.files_of[run.number] == 1, "fetched anew, they may be newer"
+    is_exact(world)
+    is_quiet(world)
+
+
+def test_to_and_fro_while_the_state_is_copied_no_path_is_used_for_two_versions():
+    world = upgraded("code-2")
+    world.code = Code("code-3")
+    until_seeding(world, "Upgrade")
+    world.ask_rollback(RollbackRequest(run=2))
+    until_seeding(world, "Rollback")
+    world.code = Code("code-4")
+    world.settle(200)
+    run = world.status.run
+    assert (world.pinned[run.number].code, world.files_of[run.number]) == ("code-4", None)
+    is_exact(world)
+    is_quiet(world)
+
+
 def until_held(world):
     """The savepoint before the upgrade does not come to an end, and run 1 runs."""
     world.held_by_savepoint = True

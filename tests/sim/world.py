@@ -63,6 +63,8 @@ class World(Workloads):
     # A savepoint before the upgrade, as the spec asks for it, does not come to an end.
     held_by_savepoint: bool = False
     seeds: dict[int, tuple[int, str | None]] = field(default_factory=dict)  # to_run -> (from_run, from_uid)
+    # to_run -> the run whose files came along with its state; None: they are fetched when it begins.
+    files_of: dict[int, int | None] = field(default_factory=dict)
     seeded_queries: dict[int, tuple[SeededQuery, ...]] = field(default_factory=dict)
     seed_problem: str | None = None
     # to_run -> (path, lineage, query)
@@ -242,6 +244,7 @@ class World(Workloads):
                 rewind=action.rewind,
             )
         self.seeds[action.to_run] = (action.from_run, action.from_uid)
+        self.files_of.setdefault(action.to_run, action.code_of)
         self.seeded_queries[action.to_run] = seeded_queries(asdict(done))
 
     def _code_digest(self) -> str:

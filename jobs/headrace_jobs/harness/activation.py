@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace_jobs.harness.assignment import claim_body
 from headrace_jobs.harness.control import Fenced, StoreUnavailable
-from headrace_jobs.harness.endings import ApplicationEnded, Event
+from headrace_jobs.harness.endings import ApplicationEnded, CannotStart, Event
 from headrace_jobs.harness.orders import NotInStandby, Order
 from headrace_jobs.harness.rehearsal import Rehearsal
 from headrace_jobs.harness.rules import Refused
@@ -80,6 +80,12 @@ class Activation:
             # Another driver has the attempt, or the state is not for its queries: it can never take over.
             self.state, self.message = "Failed", str(error)
             self.tell(ApplicationEnded(error))
+            return
+        except Exception as error:
+            # Else it would copy for ever, and nobody writes meanwhile. It says nothing of the version.
+            log.exception("the activation failed")
+            self.state, self.message = "Failed", f"{type(error).__name__}: {error}"
+            self.tell(ApplicationEnded(CannotStart(f"it could not take over: {self.message}")))
             return
         try:
             self._take_over(run_file)

@@ -27,8 +27,9 @@ from headrace_jobs.harness.meaning import (
 from headrace_jobs.harness.patches import Patches
 from headrace_jobs.harness.source_identity import sources_of
 from headrace_jobs.harness.writer import Start
-from headrace_jobs.store import Store, StoreError, run_directory
+from headrace_jobs.store import Store, StoreError, query_names, read_seed, run_directory
 from headrace_jobs.store.errors import NotFoundError
+from headrace_jobs.store.runs import last_batches_of
 
 log = logging.getLogger("headrace")
 
@@ -157,6 +158,20 @@ def read_meaning(store: Store, run: int, query: str) -> Meaning | None:
 def minor(version: str) -> str:
     """Within a minor version plans are written, and Python compiled, the same way."""
     return ".".join(version.split(".")[:2])
+
+
+def queries_at_work(store: Store, run: int) -> list[str]:
+    """Those that the run works on. What was given up lies there as well: it came with the state of the run
+    before, so that a rollback finds it, and nobody has started it since. Raises StoreError."""
+    known, seed = query_names(store, run), read_seed(store, run)
+    noted = set(store.children(f"{run_directory(run)}/_plans"))
+    if seed is None or not noted:
+        return known  # as long as nobody has shown itself, nobody was given up
+    return [
+        name
+        for name in known
+        if f"{name}.json" in noted or last_batches_of(store, run, name) != seed.batches.get(name)
+    ]
 
 
 def _key(run: int, query: str) -> str:

@@ -24,7 +24,7 @@ from headrace_jobs.harness.conf import spark_url
 from headrace_jobs.harness.control import Fenced, StoreUnavailable
 from headrace_jobs.harness.endings import ApplicationEnded, Event, RehearsalOver
 from headrace_jobs.harness.managed import ManagedQuery, Part, QueryRegistry
-from headrace_jobs.harness.meaning_notes import Meanings, minor, note_when_proven
+from headrace_jobs.harness.meaning_notes import Meanings, minor, note_when_proven, queries_at_work
 from headrace_jobs.harness.muting import Muted, Readers, check_sink
 from headrace_jobs.harness.repartition import CannotRepartition, Repartition, to_split
 from headrace_jobs.harness.replay import QueryReplay
@@ -32,7 +32,7 @@ from headrace_jobs.harness.runfile import Rehearsal as Terms
 from headrace_jobs.harness.spark_line import way_back
 from headrace_jobs.harness.termination import Reason
 from headrace_jobs.harness.writer import Start, tell_tasks
-from headrace_jobs.store import Store, StoreError, query_names
+from headrace_jobs.store import Store, StoreError
 from headrace_jobs.store.formats import formats_of
 from headrace_jobs.store.partitions import states_of
 from headrace_jobs.store.rehearsals import Fork, discard_fork, fork_query, lay_down, sweep_rehearsals
@@ -107,7 +107,7 @@ class Rehearsal:
             self._check_partitions(self.repartition)
         with contextlib.suppress(StoreError):
             sweep_rehearsals(self.store, before=self._number)
-            self._expected = set(query_names(self.store, self.terms.from_run))
+            self._expected = set(queries_at_work(self.store, self.terms.from_run))
         self._begin_watching()
 
     def _check_partitions(self, repartition: Repartition) -> None:
@@ -326,7 +326,7 @@ class Rehearsal:
         return True
 
     def _compare(self) -> None:
-        known = query_names(self.store, self.terms.from_run)
+        known = queries_at_work(self.store, self.terms.from_run)
         comparison = self.meanings.compare(self.store, self.terms.from_run, known)
         self._compared = comparison.complete
         self._differences = comparison.differences

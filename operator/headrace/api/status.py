@@ -176,6 +176,12 @@ class Run(StatusModel):
         default=None,
         ge=1,
     )
+    left: int | None = plain_field(
+        """The run whose state was left behind, where this one, or another on trial before it, began without:
+        a rollback goes back to that.""",
+        default=None,
+        ge=1,
+    )
     attempt: Attempt | None = plain_field("Its newest attempt.", default=None)
     started_at: Timestamp | None = plain_field("When it began.", default=None)
 
@@ -249,6 +255,10 @@ class Operation(StatusModel):
     repartition: bool = plain_field(
         "The new run splits the state into another number of partitions before its queries start.",
         default=False,
+    )
+    answered: str | None = plain_field(
+        "The request for a rollback, as the annotation says it, that was given up for a newer edit.",
+        default=None,
     )
     problem: str | None = plain_field("Why the new run failed its verification.", default=None)
     backlog: int | None = plain_field(

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from headrace.api import Attempt, Run, StreamJob, StreamJobSpec, StreamJobStatus
+from headrace.api import Attempt, Run, StableRun, StreamJob, StreamJobSpec, StreamJobStatus
 from headrace.cli.cluster import Cluster, ClusterProblem, Forbidden, Object
 from headrace.cli.figures import read_figures
 from headrace.cli.jobs import LiveJob, pin_of, savepoints
@@ -182,8 +182,11 @@ def against_file(job: StreamJob, old: Path, *, now: datetime) -> Edit:
 
 def _as_if_running(spec: StreamJobSpec) -> StreamJobStatus:
     attempt = Attempt(number=1, epoch=1, state="Started")
-    run = Run(number=1, revision=revision_of(spec, NAMED_BY_SPEC.digest), attempt=attempt)
-    return StreamJobStatus(state="Running", run=run, epoch=1)
+    revision = revision_of(spec, NAMED_BY_SPEC.digest)
+    run = Run(number=1, revision=revision, attempt=attempt)
+    # What runs is what a failed edit goes back to: the usual case.
+    stable = StableRun(run=1, revision=revision)
+    return StreamJobStatus(state="Running", run=run, last_stable=stable, epoch=1)
 
 
 # ---- this machine

@@ -93,7 +93,7 @@ def _check_rollback(found: LiveJob, to_run: int | None) -> int:
     run, stable = found.status.run, found.status.last_stable
     if run is None:
         raise ClusterProblem(f"{found.name} has no run yet: there is nothing to go back from")
-    earlier = [entry.run for entry in found.status.history]
+    earlier = [entry.run for entry in found.status.history if entry.outcome != "Refused"]
     if to_run is not None and to_run not in earlier:
         known = ", ".join(map(str, earlier)) or "none"
         raise ClusterProblem(f"--to-run {to_run}: {found.name} knows of no such run before. Known: {known}")

@@ -6,10 +6,31 @@ from collections.abc import Iterable
 
 from headrace.api import Operation
 from headrace.core.actions import SeedRun
+from headrace.core.decision import Context
 from headrace.core.model import SeededQuery
 
 NO_STATE = "none"
 _TOLD = 3
+
+
+def left_behind(context: Context, operation: Operation) -> int | None:
+    """The run whose state is not gone on from: since the new run begins without it, or one on trial did."""
+    run = context.status.run
+    if operation.kind != "Upgrade" or run is None:
+        return None
+    on_trial = operation.back_to is not None and operation.back_to != run.number
+    if on_trial and run.left is not None:
+        return run.left
+    return run.number if operation.without_state else None
+
+
+def next_to_copy_for(operation: Operation) -> int:
+    """The run to copy the state for where a rollback takes the place of an upgrade, or gives way to one.
+
+    A copy that has begun brings the files of one version, or leaves them to be fetched: for the other, it is
+    made once more, for a run of its own. Two runs never begin in one path.
+    """
+    return operation.to_run + 1 if operation.step == "Seeding" else operation.to_run
 
 
 def seed_of(operation: Operation) -> SeedRun:

@@ -10,6 +10,7 @@ from headrace.core.model import Ending
 from headrace.core.restarts import hold_reason
 
 _KEPT = 10
+_REFUSED_KEPT = 3
 
 Outcome = Literal["Replaced", "RolledBack", "Superseded", "Refused", "Completed"]
 
@@ -38,8 +39,11 @@ def with_past_run(
 
 
 def with_entry(history: tuple[HistoryEntry, ...], entry: HistoryEntry) -> tuple[HistoryEntry, ...]:
-    """A run that was refused in its rehearsal never began: the next one has its number."""
-    return (entry, *(each for each in history if each.run != entry.run or each.outcome == "Refused"))[:_KEPT]
+    """A run that was refused in its rehearsal never began: the next one has its number. However many are
+    refused in a row, they do not take the place of what ran, and can be gone back to."""
+    entries = (entry, *(each for each in history if each.run != entry.run or each.outcome == "Refused"))
+    too_many = [each for each in entries if each.outcome == "Refused"][_REFUSED_KEPT:]
+    return tuple(each for each in entries if each not in too_many)[:_KEPT]
 
 
 def image_of(status: StreamJobStatus, run: int) -> str | None:

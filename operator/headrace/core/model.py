@@ -33,6 +33,10 @@ class RollbackRequest:
     # The run whose version is wanted; None is the last good one.
     to: int | None = None
 
+    def __str__(self) -> str:
+        """As the annotation says it."""
+        return f"{self.run}" if self.to is None else f"{self.run} to {self.to}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Job:

@@ -118,7 +118,7 @@ def stand_by(context: Context, operation: Operation) -> Decision | Through | Non
         return _a_moment(context, f"candidate {candidate.number}, which waits, does not answer just now")
     if not is_wanted(context):
         return _cold(operation, candidate, seen)
-    operation = operation.model_copy(update={"step": "Rehearsing"})
+    operation = operation.model_copy(update={"step": "Rehearsing", "step_at": None})
     if seen is not None and seen.live and seen.waiting is None:
         # Its program has started another query: that one is rehearsed first.
         again = candidate.model_copy(update={"state": "Started", "started_at": context.now})
@@ -167,7 +167,8 @@ def _under_way(
             return _refuse(context, operation, Problem("NeverStarted", message))
     elif waited >= start_limit + timedelta(seconds=policy.rehearsal.time_limit.seconds):
         # The candidate keeps the time itself; this is for one that cannot tell.
-        message = f"it was not through within {policy.rehearsal.time_limit}"
+        why = f": {waiting.message}" if waiting is not None else ""
+        message = f"it was not through within {policy.rehearsal.time_limit}{why}"
         return _refuse(context, operation, Problem("RehearsalTimeout", message))
     told = seen.waiting.message if seen.waiting is not None else "on a copy of the state, with muted sinks"
     return _rehearsing(context, operation, f"run {operation.to_run} is rehearsed: {told}")

@@ -16,7 +16,7 @@ from __future__ import annotations
 from headrace.api import Operation, Rejection, StreamJobStatus
 from headrace.core.conditions import Fact
 from headrace.core.decision import Context, Decision, Sentence
-from headrace.core.handover import NO_STATE
+from headrace.core.handover import next_to_copy_for
 from headrace.core.model import Code, Problem, RollbackRequest
 from headrace.core.revision import policy_of
 from headrace.core.upgrade import carry_on, way_back
@@ -47,8 +47,8 @@ def begin(
     status = context.status
     run, under_way = status.run, status.operation
     assert run is not None  # it is what is left
-    # A run that began without state has nothing that the old version could go on from.
-    empty = run.seeded_from == NO_STATE and handover is not None
+    # What began without state has nothing that the old version could go on from.
+    left = run.left if handover is not None else None
     operation = Operation(
         kind="Rollback",
         step="Draining",
@@ -58,16 +58,16 @@ def begin(
         reason=problem.message,
         version_of=version_of,
         back_to=handover,
-        state_run=handover if empty else None,
-        handover=None if empty else handover,
+        state_run=left,
+        handover=handover if handover != left else None,
         rewind=rewind,
         backlog=under_way.backlog if under_way is not None else None,
         started_at=context.now,
     )
     if under_way is not None and not under_way.on_trial and under_way.step == "Seeding":
-        # A copy that has begun is kept as it is.
-        kept = ("step", "state_run", "handover", "rewind")
-        operation = operation.model_copy(update={name: getattr(under_way, name) for name in kept})
+        # The old run goes on no more, and its state is what it was; the code is another version's.
+        kept = {"step": under_way.step, "rewind": under_way.rewind}
+        operation = operation.model_copy(update={**kept, "to_run": next_to_copy_for(under_way)})
     message = f"{_told(status, problem)}. Run {operation.to_run} runs what run {version_of} ran"
     rejected = Rejection(
         run=run.number,
@@ -88,13 +88,16 @@ def requested(context: Context) -> Decision | None:
     operation = status.operation
     if operation is not None and operation.kind == "Rollback" and not operation.on_trial:
         return None  # it is being left
+    if operation is not None and not operation.on_trial and operation.answered == str(request):
+        return None  # it was being left, and then the spec was edited
     chosen = request.to if request.to is not None else last_good(context)
     if request_problem(context) is not None or chosen is None:
         return None
     known = context.job.rejected is None and isinstance(context.observed.code, Code)
     if known and context.wanted_revision == context.observed.pinned[chosen].revision:
         return None  # an edit asks for the same
-    handover = operation.back_to if operation is not None and operation.on_trial else None
+    # Of a run that is on trial, also where an edit is on its way to take its place.
+    handover = operation.back_to if operation is not None else None
     return begin(
         context,
         Problem("Requested", "was left on request"),
@@ -114,13 +117,21 @@ def request_problem(context: Context) -> Problem | None:
         return None
     chosen = request.to if request.to is not None else last_good(context)
     pinned = context.observed.pinned
-    if chosen is None or chosen not in pinned:
-        known = ", ".join(str(number) for number in sorted(pinned) if number != run.number) or "none"
+    if chosen is None or chosen not in pinned or chosen not in (*_have_run(context), run.number):
+        known = ", ".join(str(number) for number in _have_run(context) if number in pinned) or "none"
         wanted = f"what run {chosen} ran is not kept" if chosen is not None else "there is no earlier version"
         return Problem("NoVersion", f"headrace.dev/rollback: {wanted}. Runs to go back to: {known}")
     if pinned[chosen].revision == run.revision:
         return Problem("SameVersion", f"headrace.dev/rollback: run {run.number} runs what run {chosen} ran")
     return None
+
+
+def _have_run(context: Context) -> list[int]:
+    """Runs before the present one. What was pinned for an edit that was refused, or taken back, is none."""
+    past = {each.run for each in context.status.history if each.outcome != "Refused"}
+    target, run = way_back(context), context.status.run
+    assert run is not None  # it is what is left
+    return sorted((past | {target if target is not None else run.number}) - {run.number})
 
 
 def last_good(context: Context) -> int | None:
@@ -141,7 +152,7 @@ def cannot_go_on(context: Context, operation: Operation) -> bool:
         return False
     if (last.error_class or "").startswith(_OTHER_DATA):
         return True  # also of one entry that was taken along with its own state: it is met a batch later
-    if last.attempt != 1 or run.seeded_from != f"run-{operation.from_run}":
+    if last.attempt != 1 or run.seeded_from != f"run-{operation.state_run or operation.from_run}":
         return False  # it began with its own state
     told = any(words in last.message for words in (_OTHER_SOURCES, _NEWER_SPARK))
     return told or (last.error_class or "").startswith(_STATE_ERRORS)

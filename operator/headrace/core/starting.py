@@ -43,6 +43,7 @@ class Begun:
     changes: tuple[str, ...] = ()
     repartition: bool = False
     state_partitions: int | None = None
+    left: int | None = None
     operation: Operation | None = None
     outcome: Outcome = "Replaced"
     message: str = ""
@@ -63,6 +64,7 @@ def begin_run(context: Context, begun: Begun) -> StreamJobStatus:
         changes=begun.changes,
         repartition=begun.repartition,
         state_partitions=begun.state_partitions,
+        left=begun.left,
         image=image_of(status, begun.version_of) if begun.version_of is not None else None,
     )
     after = status.model_copy(

@@ -37,9 +37,15 @@ from headrace.core.actions import DrainAttempt, PinRun
 from headrace.core.changes import ChangePlan, classify
 from headrace.core.decision import Context, Decision, Sentence, progress_facts, stalled, stalled_facts
 from headrace.core.edit_steps import sentence
-from headrace.core.handover import NO_STATE, seed_of, seeded_from, story
+from headrace.core.handover import (
+    left_behind,
+    next_to_copy_for,
+    seed_of,
+    seeded_from,
+    story,
+)
 from headrace.core.history import Outcome
-from headrace.core.model import Code, CodeProblem, ObservedCandidate, Problem
+from headrace.core.model import Code, CodeProblem, ObservedCandidate, Problem, RollbackRequest
 from headrace.core.starting import Begun, begin_run, copy_state, start_intended
 
 _MOST_CHANGES = 32
@@ -54,8 +60,8 @@ def begin(context: Context, why: str, changes: ChangePlan | None = None) -> Deci
     assert run is not None  # there is something to upgrade
     target = way_back(context)
     stateless = context.job.spec.upgrade.strategy == "Stateless"
-    # A run that began without state has no handover point in common with the one before.
-    common = target is not None and target != run.number and run.seeded_from != NO_STATE
+    # What began without state has no handover point in common with the one before.
+    common = target is not None and target != run.number and run.left is None
     operation = Operation(
         kind="Upgrade",
         step="Rehearsing" if rehearsal.is_wanted(context) else "Draining",
@@ -206,6 +212,11 @@ def _superseded(context: Context, operation: Operation) -> Operation:
             "without_state": stateless,
         }
     )
+    if operation.kind == "Rollback":
+        # Who asked for it has edited the spec since, and the annotation still says so.
+        request = str(context.job.rollback) if isinstance(context.job.rollback, RollbackRequest) else None
+        news = {"to_run": next_to_copy_for(operation), "answered": request}
+        superseded = superseded.model_copy(update=news)
     return repartition.decided(context, superseded)
 
 
@@ -343,6 +354,7 @@ def _begun(context: Context, operation: Operation, step: str, origin: str) -> Be
         state_partitions=repartition.left_as_it_is(
             context, operation, context.observed.seeded_queries.get(operation.to_run, ())
         ),
+        left=left_behind(context, operation),
         operation=trial,
         outcome=outcome,
         message=message,

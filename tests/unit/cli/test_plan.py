@@ -121,6 +121,7 @@ def test_plan_offline(kubectl: Run_, tmp_path: Path):
     new.write_text(in_yaml(a_manifest(image="acme/clicks:2")))
     result = kubectl("plan", "-f", str(new), "--against", str(old))
     assert result.exit_code == 10 and "nothing is known of what runs" in result.output
+    assert "run 3 follows with the version of run 1" in " ".join(result.output.split())
     kept = {**a_manifest(), "status": FINE.to_manifest()}
     old.write_text(in_yaml(kept))
     told = kubectl("plan", "-f", str(new), "--against", str(old)).output

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.api import Condition
+from headrace.api import Condition, HistoryEntry
 from headrace.cli.cluster import Cluster
 from headrace.kube.resources import STREAM_JOBS
 from tests.unit.cli.fakes import NAMESPACE, NOW, Run_, add_job, api_of, stored
@@ -76,3 +76,9 @@ def test_rollback_to_nowhere_is_refused(cluster: Cluster, kubectl: Run_):
     assert "is the first of first" in kubectl("rollback", "first").output
     assert "knows of no such run before. Known: 3, 2" in kubectl("rollback", "clicks", "--to", "9").output
     assert "annotations" not in stored(cluster)["metadata"]
+
+
+def test_a_version_that_was_refused_is_no_run_to_go_back_to(cluster: Cluster, kubectl: Run_):
+    refused = HistoryEntry(run=5, revision="r5", outcome="Refused", message="it fails")
+    add_job(cluster, status=FINE.model_copy(update={"history": (refused, *FINE.history)}))
+    assert "Known: 3, 2" in kubectl("rollback", "clicks", "--to", "5").output

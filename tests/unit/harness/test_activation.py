@@ -12,10 +12,12 @@ import pytest
 from headrace_jobs.harness.activation import Activation, told_batch
 from headrace_jobs.harness.assignment import Assignment
 from headrace_jobs.harness.control import Fenced
-from headrace_jobs.harness.endings import ApplicationEnded
+from headrace_jobs.harness.endings import ApplicationEnded, ending_for
+from headrace_jobs.harness.failure import UserCode
 from headrace_jobs.harness.orders import NotInStandby, Order
 from headrace_jobs.harness.runfile import Rehearsal as Terms
 from headrace_jobs.harness.runfile import parse_run_file
+from headrace_jobs.harness.termination import Reason
 from headrace_jobs.store import is_seeded, open_store, seed_run
 from tests.unit.harness.samples import REHEARSAL
 from tests.unit.store.savepoints.checkpoints import FakeQuery
@@ -134,6 +136,19 @@ def test_it_copies_claims_points_and_starts_in_this_order(rehearsal):
     assert (activation.state, activation.first_batches, told) == ("Done", {"orders": 6}, [])
     assert rehearsal.assignment.run_file.run_path.endswith("/run-4")
     assert not rehearsal.assignment.rehearsing
+
+
+def test_a_fault_that_nobody_foresaw_ends_the_candidate_and_is_not_the_versions(rehearsal, monkeypatch):
+    def claim(*_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(rehearsal.control, "claim", claim)
+    activation, (event,) = run(rehearsal)
+    assert activation.state == "Failed"
+    assert isinstance(event, ApplicationEnded)
+    ending = ending_for(event, application_ended=True, active=1, own=UserCode())
+    assert ending is not None
+    assert (ending.reason, "can't start new thread" in ending.message) == (Reason.INTERNAL_ERROR, True)
 
 
 def test_the_files_of_the_program_become_those_of_the_run(rehearsal):
