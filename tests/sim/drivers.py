@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from headrace.core.actions import ActivateCandidate
 from headrace.core.model import AttemptPhase, Ended, Ending, ObservedActivation, Problem
@@ -69,3 +70,9 @@ class Rehearser:
     silent: bool = False
     ended: Ended | None = None
     waiting: Problem | None = None
+    _waiting_since: datetime | None = None
+
+    def waits_for(self, now: datetime) -> timedelta:
+        """From the first look on."""
+        self._waiting_since = (self._waiting_since or now) if self.waiting is not None else None
+        return now - (self._waiting_since or now)

@@ -116,6 +116,7 @@ class World(Workloads):
                     standby=None if c.silent or not c.running else c.standby,
                     notes=c.notes,
                     waiting=c.waiting,
+                    waiting_for=c.waits_for(self.now),
                 )
                 for c in self.candidates
                 if c is not self._named()

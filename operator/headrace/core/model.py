@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -211,6 +211,8 @@ class ObservedCandidate:
     notes: tuple[str, ...] = ()
     # Why it, or its executors, have not started yet (no node has room, …), or why it does not answer.
     waiting: Problem | None = None
+    # How long it has waited for the same reason, as far as anybody has looked.
+    waiting_for: timedelta = timedelta(0)
 
     @property
     def live(self) -> bool:

@@ -137,7 +137,7 @@ def _unseen(context: Context, operation: Operation, candidate: Candidate) -> Dec
     problem, waited = context.observed.candidate_problem, _since(context, candidate)
     limit = context.job.spec.upgrade.start_timeout
     start_limit = timedelta(seconds=limit.seconds)
-    if problem is not None and _lacks_room(problem, waited, start_limit):
+    if problem is not None and _lacks_room(problem, waited, out_of_time=waited >= start_limit):
         return _without(operation, problem)
     if problem is not None and waited >= start_limit:
         message = f"its driver could not be started within {limit}: {problem.message}"
@@ -158,7 +158,7 @@ def _under_way(
     policy, waited = context.job.spec.upgrade, _since(context, candidate)
     start_limit = timedelta(seconds=policy.start_timeout.seconds)
     waiting = seen.waiting
-    if waiting is not None and _lacks_room(waiting, waited, start_limit):
+    if waiting is not None and _lacks_room(waiting, seen.waiting_for, out_of_time=waited >= start_limit):
         return _without(operation, waiting)
     if not seen.running:
         if waited >= start_limit:
@@ -228,9 +228,9 @@ def meanwhile(context: Context, message: str, *actions: StartCandidate | PinRun)
     return replace(decision, facts=facts, actions=(*decision.actions, *actions), recheck_at=look_at)
 
 
-def _lacks_room(problem: Problem, waited: timedelta, start_limit: timedelta) -> bool:
-    """It is not the version's fault, however little time it has to start."""
-    return problem.reason in _NO_ROOM_REASONS and waited >= min(_NO_ROOM, start_limit)
+def _lacks_room(problem: Problem, lasting: timedelta, *, out_of_time: bool) -> bool:
+    """Not at once: a node may be on its way. It is not the version's fault, however little time it has."""
+    return problem.reason in _NO_ROOM_REASONS and (lasting >= _NO_ROOM or out_of_time)
 
 
 def _without(operation: Operation, problem: Problem) -> Through:

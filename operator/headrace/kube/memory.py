@@ -74,6 +74,8 @@ class Memory:
     silent_since: Recent[str, float] = field(default_factory=Recent[str, float])
     # Since when none of the executors of a driver, by the uid of its pod, has been ready.
     without_executor_since: Recent[str, float] = field(default_factory=Recent[str, float])
+    # Why a candidate, by the uid of its pod, waits, and since when for this reason.
+    candidate_waits: Recent[str, tuple[str, float]] = field(default_factory=Recent[str, tuple[str, float]])
     # When the drain of a pod, by its uid, was first asked for.
     drain_asked_at: Recent[str, float] = field(default_factory=Recent[str, float])
     # Since when a pod, by its uid, has been told to go.

@@ -28,12 +28,22 @@ def candidate_uid(job_uid: str, number: int) -> str:
 async def observed_candidates(
     api: Api, agents: Agents, job: Job, found: Found, *, memory: Memory
 ) -> tuple[ObservedCandidate, ...]:
-    return tuple(
-        [
-            await _observed(api, agents, job, found, number, memory=memory)
-            for number in sorted(found.candidates)
-        ]
-    )
+    seen = [
+        await _observed(api, agents, job, found, number, memory=memory) for number in sorted(found.candidates)
+    ]
+    return tuple(replace(one, waiting_for=_waiting_for(one, memory)) for one in seen)
+
+
+def _waiting_for(seen: ObservedCandidate, memory: Memory) -> timedelta:
+    if seen.waiting is None:
+        memory.candidate_waits.pop(seen.uid, None)
+        return timedelta(0)
+    now, reason = memory.clock(), seen.waiting.reason
+    known, since = memory.candidate_waits.get(seen.uid, (reason, now))
+    if known != reason:
+        since = now
+    memory.candidate_waits[seen.uid] = (reason, since)
+    return timedelta(seconds=now - since)
 
 
 async def _observed(

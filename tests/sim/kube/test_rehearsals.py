@@ -145,6 +145,25 @@ def test_without_room_for_its_executors_it_takes_over_cold():
     assert "0/3 nodes" in cluster.status.condition("Rehearsed").message
 
 
+def test_an_image_that_was_pulled_for_minutes_is_no_lack_of_room():
+    cluster = running()
+    to_candidate(cluster, "--x")
+    cluster.later(150)  # its image comes to the node; then its executors are asked for, and a node for them
+    cluster.kubelets_work()
+    full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+    labels = {"headrace.dev/job": "clicks", "headrace.dev/role": "executor", "headrace.dev/candidate": "1"}
+    executor = {"name": "spark-s-clicks-c1-0-0", "namespace": NAMESPACE, "labels": labels}
+    cluster.api.put_new(PODS, {"metadata": executor, "status": {"phase": "Pending", "conditions": [full]}})
+    cluster.pass_once()
+    cluster.later(50)
+    cluster.pass_once()
+    assert cluster.condition("Reconciling") == ("True", "Rehearsing")
+    assert candidates(cluster) == ["clicks-c1"]
+    cluster.later(11)
+    cluster.pass_once()
+    assert cluster.condition("Rehearsed") == ("Unknown", "NoRoom")
+
+
 @pytest.mark.parametrize("start_timeout", ["10m", "30s"])
 def test_a_quota_that_leaves_no_room_for_both_is_no_obstacle(start_timeout: str):
     cluster = running(upgrade={"strategy": "Rehearsed", "startTimeout": start_timeout})
