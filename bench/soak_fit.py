@@ -86,7 +86,7 @@ def fit(record: Record) -> Fit:
         hiccup_seconds=_NOTHING,
         commit_median_seconds=_median(commits, fewest=10),
         commit_sigma=_log_sigma(commits, fewest=10),
-        startup_median_seconds=_median(starts, fewest=2),
+        startup_median_seconds=_median(starts, fewest=3),
         startup_sigma=_log_sigma(starts, fewest=5),
         warm_up_slowdown=_NOTHING,
         reload_seconds=_NOTHING,

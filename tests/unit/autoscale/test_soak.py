@@ -265,7 +265,7 @@ def test_constants_say_what_they_were_made_of():
     assert by_name["startup_sigma"].found is None  # of four starts nobody can tell
     text = table_of_constants(found)
     assert "startup_median_seconds   35 -> 34" in text and "(4 starts)" in text
-    assert "commit_median_seconds    0.35 stays" in text
+    assert f"commit_median_seconds    {DEFAULT.commit_median_seconds:g} stays" in text
 
 
 def test_every_constant_of_the_simulator_says_where_it_comes_from():
