@@ -23,6 +23,9 @@ def becomes(cluster: FakeCluster, argument: str) -> None:
     cluster.settle(200)
 
 
+NO_NODE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+
+
 def to_candidate(cluster: FakeCluster, argument: str) -> None:
     cluster.edit(application={"args": [argument]})
     for _ in range(6):
@@ -114,9 +117,8 @@ def test_a_bad_one_is_refused_and_the_driver_does_not_notice(bad: str):
 def test_without_room_for_both_it_takes_over_cold():
     cluster = running()
     to_candidate(cluster, "--x")
-    full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
     cluster.api.set(
-        (PODS.plural, NAMESPACE, "clicks-c1"), {"status": {"phase": "Pending", "conditions": [full]}}
+        (PODS.plural, NAMESPACE, "clicks-c1"), {"status": {"phase": "Pending", "conditions": [NO_NODE]}}
     )
     cluster.pass_once()
     cluster.later(61)
@@ -126,14 +128,17 @@ def test_without_room_for_both_it_takes_over_cold():
     assert candidates(cluster) == []
 
 
+def its_executor_finds_no_node(cluster: FakeCluster) -> None:
+    labels = {"headrace.dev/job": "clicks", "headrace.dev/role": "executor", "headrace.dev/candidate": "1"}
+    executor = {"name": "spark-s-clicks-c1-0-0", "namespace": NAMESPACE, "labels": labels}
+    cluster.api.put_new(PODS, {"metadata": executor, "status": {"phase": "Pending", "conditions": [NO_NODE]}})
+
+
 def test_without_room_for_its_executors_it_takes_over_cold():
     cluster = running()
     to_candidate(cluster, "--x")
     cluster.kubelets_work()
-    full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
-    labels = {"headrace.dev/job": "clicks", "headrace.dev/role": "executor", "headrace.dev/candidate": "1"}
-    executor = {"name": "spark-s-clicks-c1-0-0", "namespace": NAMESPACE, "labels": labels}
-    cluster.api.put_new(PODS, {"metadata": executor, "status": {"phase": "Pending", "conditions": [full]}})
+    its_executor_finds_no_node(cluster)
     cluster.pass_once()
     assert cluster.condition("Reconciling") == ("True", "Rehearsing")
     cluster.later(61)
@@ -150,10 +155,7 @@ def test_an_image_that_was_pulled_for_minutes_is_no_lack_of_room():
     to_candidate(cluster, "--x")
     cluster.later(150)  # its image comes to the node; then its executors are asked for, and a node for them
     cluster.kubelets_work()
-    full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
-    labels = {"headrace.dev/job": "clicks", "headrace.dev/role": "executor", "headrace.dev/candidate": "1"}
-    executor = {"name": "spark-s-clicks-c1-0-0", "namespace": NAMESPACE, "labels": labels}
-    cluster.api.put_new(PODS, {"metadata": executor, "status": {"phase": "Pending", "conditions": [full]}})
+    its_executor_finds_no_node(cluster)
     cluster.pass_once()
     cluster.later(50)
     cluster.pass_once()
