@@ -9,7 +9,7 @@ from headrace.core.actions import SeedRun
 from headrace.core.decision import Context
 from headrace.core.model import SeededQuery
 
-NO_STATE = "none"
+_NO_STATE = "none"
 _TOLD = 3
 
 
@@ -46,7 +46,7 @@ def seed_of(operation: Operation) -> SeedRun:
 def seeded_from(operation: Operation, queries: Iterable[SeededQuery]) -> str:
     """As `status.run` names it: the run whose path was copied."""
     if operation.without_state:
-        return NO_STATE
+        return _NO_STATE
     ways = {query.how for query in queries}
     if operation.handover is not None and ways and "Forward" not in ways:
         return f"run-{operation.handover}"

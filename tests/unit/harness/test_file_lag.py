@@ -116,12 +116,18 @@ def test_a_spark_that_does_not_tell_which_files_it_takes_makes_the_lag_unknown(t
         files.note("orders", 0, str(tmp_path))
 
 
-def test_the_oldest_unread_file_tells_how_long_it_waits(tmp_path):
+def three_files(tmp_path):
+    """Each one younger than the one before."""
     source = tmp_path / "in"
     source.mkdir()
     for name, changed in (("a", 100.0), ("b", 200.0), ("c", 300.0)):
         (source / name).write_text("")
         os.utime(source / name, (changed, changed))
+    return source
+
+
+def test_the_oldest_unread_file_tells_how_long_it_waits(tmp_path):
+    source = three_files(tmp_path)
     taken(tmp_path, (source / "a").as_uri())
     meter = LagMeter(files=FileLag(lambda: open_store(tmp_path.as_uri()), "run-1"))
     lag = meter.measure("orders", progress(f"file:{source}"))
@@ -205,11 +211,7 @@ def test_a_directory_can_be_looked_at_in_the_drivers_place_and_a_bucket_cannot(t
 
 def test_files_of_the_batch_that_runs_are_not_read_yet(tmp_path):
     """Spark's source notes what a batch takes when it is planned: a batch of an hour would hide its files."""
-    source = tmp_path / "in"
-    source.mkdir()
-    for name, changed in (("a", 100.0), ("b", 200.0), ("c", 300.0)):
-        (source / name).write_text("")
-        os.utime(source / name, (changed, changed))
+    source = three_files(tmp_path)
     taken(tmp_path, (source / "a").as_uri())
     taken(tmp_path, (source / "b").as_uri(), entry="1")
     meter = LagMeter(files=FileLag(lambda: open_store(tmp_path.as_uri()), "run-1"))
